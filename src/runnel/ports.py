@@ -1,0 +1,151 @@
+"""The outside world as the core sees it. The operating system implements these; so does the simulator.
+
+Nothing below `broker` reads a clock, draws a random number, opens a file or asks the metadata
+store except through one of these.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from enum import Enum
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+Readable = bytes | bytearray | memoryview
+
+
+class Clock(Protocol):
+    """Wall time may jump; monotonic time never does. Deadlines use the second alone."""
+
+    def wall_ms(self) -> int: ...
+    def monotonic_ms(self) -> int: ...
+
+
+class Workers(Protocol):
+    """Blocking work (fsync, decompression, SQLite) off the loop: a thread, or inline on virtual time."""
+
+    async def run(self, work: Callable[[], T]) -> T: ...
+
+
+class File(Protocol):
+    """A file written only at explicit positions, so that a failed write changes no state."""
+
+    path: str
+
+    def fileno(self) -> int:
+        """The descriptor for `sendfile`, or -1 where there is none (the simulator)."""
+
+    def write_at(self, position: int, data: Readable) -> int:
+        """Bytes written, which may be fewer than given. Raises OSError."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Fewer bytes than asked for only at the end of the file. Raises OSError."""
+
+    def sync(self) -> None: ...
+    def truncate(self, size: int) -> None: ...
+    def size(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A folder tree. Names are durable only after `sync_dir` of the folder that holds them."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Raises FileNotFoundError unless `create`."""
+
+    def exists(self, path: str) -> bool: ...
+    def list(self, path: str) -> Sequence[str]:
+        """Names in a folder, sorted."""
+
+    def make_dir(self, path: str) -> None:
+        """Creates parents too; an existing folder is fine."""
+
+    def remove(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None: ...
+    def rename(self, source: str, target: str) -> None:
+        """Atomic, replaces an existing file."""
+
+    def sync_dir(self, path: str) -> None: ...
+    def read_whole(self, path: str) -> bytes:
+        """A small file. Raises FileNotFoundError."""
+
+    def modified_ms(self, path: str) -> int: ...
+
+
+class Compare(NamedTuple):
+    """A condition of a transaction. A key that does not exist has version and revisions 0."""
+
+    key: str
+    target: Literal["mod_revision", "create_revision", "version", "value"]
+    expected: int | bytes
+
+
+class Put(NamedTuple):
+    key: str
+    value: bytes
+    lease: int = 0
+
+
+class Delete(NamedTuple):
+    key: str
+
+
+class Outcome(Enum):
+    OK = "ok"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"  # it may have been applied, or may be applied yet: read again before deciding
+
+
+class TxnResult(NamedTuple):
+    outcome: Outcome
+    revision: int  # of this transaction if OK, of the store if REFUSED, 0 if UNKNOWN
+
+
+class Entry(NamedTuple):
+    key: str
+    value: bytes
+    create_revision: int
+    mod_revision: int
+    version: int
+    lease: int = 0
+
+
+class Snapshot(NamedTuple):
+    revision: int
+    entries: Sequence[Entry]
+
+
+class Change(NamedTuple):
+    key: str
+    entry: Entry | None  # None: deleted
+    revision: int
+
+
+class Changes(NamedTuple):
+    """All that one revision changed under the watched prefix."""
+
+    revision: int
+    changes: Sequence[Change]
+
+
+class Compacted(NamedTuple):
+    """The watch asked for history that is gone: read everything again, then watch from there."""
+
+    compact_revision: int
+
+
+class MetadataStore(Protocol):
+    """etcd's contract, the part we use. One revision per transaction; reads are linearizable."""
+
+    async def txn(
+        self, compares: Sequence[Compare], writes: Sequence[Put | Delete]
+    ) -> TxnResult: ...
+
+    async def read(self, prefix: str) -> Snapshot: ...
+
+    def watch(self, prefix: str, from_revision: int) -> AsyncIterator[Changes | Compacted]: ...
+
+    async def grant_lease(self, ttl_ms: int) -> int: ...
+    async def keep_alive(self, lease: int) -> bool:
+        """False: the lease is gone, with every key put under it."""
+
+    async def revoke_lease(self, lease: int) -> None: ...
+    async def close(self) -> None: ...
