@@ -1,11 +1,13 @@
 """The few value types that every layer shares."""
 
-from typing import NamedTuple
-from uuid import UUID
+from typing import Final, NamedTuple
 
 from runnel.ports import File
 
-NO_TOPIC_ID = UUID(int=0)
+# The 16 raw bytes of a UUID, as on the wire: it hashes and compares at the speed of `bytes`, and
+# the codec takes it out of a frame in the same call as its neighbours.
+TopicId = bytes
+NO_TOPIC_ID: Final[TopicId] = bytes(16)
 
 
 class TopicPartition(NamedTuple):
