@@ -1,0 +1,57 @@
+"""InitializeShareGroupState (key 83), version 0, flexible from 0.
+
+Written by tools/declare.py from tools/kafka-4.3; never edited by hand.
+"""
+
+from runnel.types import NO_TOPIC_ID as NO_UUID
+from runnel.wire.schema import (
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    UUID,
+    array_of,
+    message,
+    nullable,
+    struct,
+    wire,
+)
+
+
+@struct
+class PartitionData:
+    partition: int = wire(INT32, default=0)
+    state_epoch: int = wire(INT32, default=0)
+    start_offset: int = wire(INT64, default=0)
+
+
+@struct
+class InitializeStateData:
+    topic_id: bytes = wire(UUID, default=NO_UUID)
+    partitions: list[PartitionData] = wire(array_of(PartitionData), default_factory=list)
+
+
+@message(api_key=83, versions=(0, 0), flexible_since=0)
+class InitializeShareGroupStateRequest:
+    group_id: str = wire(STRING, default="")
+    topics: list[InitializeStateData] = wire(array_of(InitializeStateData), default_factory=list)
+
+
+@struct
+class PartitionResult:
+    partition: int = wire(INT32, default=0)
+    error_code: int = wire(INT16, default=0)
+    error_message: str | None = wire(nullable(STRING), default=None)
+
+
+@struct
+class InitializeStateResult:
+    topic_id: bytes = wire(UUID, default=NO_UUID)
+    partitions: list[PartitionResult] = wire(array_of(PartitionResult), default_factory=list)
+
+
+@message(api_key=83, versions=(0, 0), flexible_since=0)
+class InitializeShareGroupStateResponse:
+    results: list[InitializeStateResult] = wire(
+        array_of(InitializeStateResult), default_factory=list
+    )

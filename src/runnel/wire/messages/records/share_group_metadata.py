@@ -1,0 +1,23 @@
+"""ShareGroupMetadata (key 11); value: version 0, flexible from 0.
+
+Written by tools/declare.py from tools/kafka-4.3; never edited by hand.
+"""
+
+from runnel.wire.schema import (
+    INT32,
+    INT64,
+    STRING,
+    message,
+    wire,
+)
+
+
+@message(api_key=11, versions=(0, 0))
+class ShareGroupMetadataKey:
+    group_id: str = wire(STRING, default="")
+
+
+@message(api_key=11, versions=(0, 0), flexible_since=0)
+class ShareGroupMetadataValue:
+    epoch: int = wire(INT32, default=0)
+    metadata_hash: int = wire(INT64, default=0)
