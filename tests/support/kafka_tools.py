@@ -1,4 +1,4 @@
-"""Apache Kafka itself, as an oracle: a real broker in a process, and Kafka's own command-line tools.
+"""Apache Kafka itself as an oracle: a real broker in a process, and its own command-line tools.
 
 Maven resolves the jars that `tests/compat/kafka/pom.xml` names; the class path is kept under
 `build/`, so only the first use on a machine asks Maven. Nothing here imports `runnel`: what Kafka
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KAFKA_POM = ROOT / "tests/compat/kafka/pom.xml"
 CACHE = ROOT / "build/compat"
 
-CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"  # any 16 bytes in Kafka's base64; fixed, so that tests can name it
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"  # fixed, so that tests can name it
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 TOOL_TIMEOUT_S = 120.0
