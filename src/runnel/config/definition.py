@@ -1,0 +1,115 @@
+"""What is known of one configuration name, and how the text of a value becomes a typed one.
+
+Values are text until `parse`, as in Kafka: files, flags, the environment and AlterConfigs all give
+text, and DescribeConfigs gives it back. `parse` accepts exactly what Kafka's ConfigDef accepts.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+Scope = Literal["topic", "group", "broker"]
+Type = Literal["boolean", "class", "double", "int", "list", "long", "password", "short", "string"]
+Status = Literal["honoured", "ignored", "refused"]
+Value = bool | int | float | str | tuple[str, ...] | None
+
+MAX_VALUE_LENGTH = 32_767  # what a Kafka string of the classic protocol can hold
+
+_BITS = {"short": 16, "int": 32, "long": 64}
+
+
+class ConfigError(Exception):
+    """A name nobody knows or a value that is not allowed; the message names both."""
+
+
+class Definition(NamedTuple):
+    scope: Scope
+    name: str
+    type: Type
+    default: str | None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    besides: int | None = None  # one value allowed outside the bounds
+    choices: tuple[str, ...] = ()
+    any_case: bool = False
+    not_empty: bool = False
+    dynamic: bool = False
+    status: Status = "ignored"
+
+    def parse(self, text: str) -> Value:
+        """Raises ConfigError with Kafka's wording."""
+        if len(text) > MAX_VALUE_LENGTH:
+            raise ConfigError(f"{self.name} has a value of {len(text)} characters")
+        value = self._typed(text.strip())
+        self._check(value, text)
+        return value
+
+    def parse_default(self) -> Value:
+        return None if self.default is None else self.parse(self.default)
+
+    def _typed(self, text: str) -> Value:
+        match self.type:
+            case "boolean":
+                if text.lower() not in ("true", "false"):
+                    raise self._wrong(text, "Expected value to be either true or false")
+                return text.lower() == "true"
+            case "short" | "int" | "long":
+                return self._integer(text)
+            case "double":
+                return self._double(text)
+            case "list":
+                return tuple(part.strip() for part in text.split(",")) if text else ()
+            case "string" | "class" | "password":
+                return text
+
+    def _integer(self, text: str) -> int:
+        digits = text[1:] if text[:1] in ("+", "-") else text
+        # Bounded before `int`, whose time grows with the square of the length.
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 40):
+            raise self._wrong(text, f"Not a number of type {self.type.upper()}")
+        value = int(text)
+        limit = 1 << (_BITS[self.type] - 1)
+        if not -limit <= value < limit:
+            raise self._wrong(text, f"Not a number of type {self.type.upper()}")
+        return value
+
+    def _double(self, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if "_" in text or not math.isfinite(value):
+            raise self._wrong(text, "Not a number of type DOUBLE")
+        return value
+
+    def _check(self, value: Value, text: str) -> None:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._check_bounds(value)
+        elif isinstance(value, tuple):
+            self._check_list(value)
+        elif isinstance(value, str) and self.choices:
+            allowed = [c.lower() for c in self.choices] if self.any_case else self.choices
+            if (value.lower() if self.any_case else value) not in allowed:
+                raise self._wrong(text, f"String must be one of: {', '.join(self.choices)}")
+        elif self.not_empty and not value:
+            raise self._wrong(text, "String must be non-empty")
+
+    def _check_bounds(self, value: int | float) -> None:
+        if self.besides is not None and value == self.besides:
+            return
+        if self.minimum is not None and not value >= self.minimum:
+            raise self._wrong(value, f"Value must be at least {self.minimum}")
+        if self.maximum is not None and not value <= self.maximum:
+            raise self._wrong(value, f"Value must be no more than {self.maximum}")
+
+    def _check_list(self, value: tuple[str, ...]) -> None:
+        if self.not_empty and not value:
+            raise self._wrong("", f"Configuration '{self.name}' must not be empty.")
+        if len(set(value)) != len(value):
+            raise self._wrong(value, f"Configuration '{self.name}' values must not be duplicated.")
+        for item in value:
+            if self.choices and item not in self.choices:
+                raise self._wrong(item, f"String must be one of: {', '.join(self.choices)}")
+
+    def _wrong(self, value: object, why: str) -> ConfigError:
+        shown = "[hidden]" if self.type == "password" else value
+        return ConfigError(f"Invalid value {shown} for configuration {self.name}: {why}")

@@ -1,0 +1,49 @@
+"""One Definition for every name: the facts of Kafka joined with what Runnel does about them."""
+
+from collections.abc import Iterable
+
+from runnel.config.definition import Definition, Status
+from runnel.config.kafka_names import KAFKA_NAMES
+from runnel.config.support import (
+    DEFAULTS,
+    HONOURED_BROKER_NAMES,
+    LOG_FIELDS,
+    REFUSED_NAMES,
+    RUNNEL_NAMES,
+    SYNONYMS,
+)
+
+
+def _status(definition: Definition) -> Status:
+    if definition.type == "class" or definition.name in REFUSED_NAMES:
+        return "refused"
+    honoured = LOG_FIELDS if definition.scope == "topic" else HONOURED_BROKER_NAMES
+    return "honoured" if definition.scope != "group" and definition.name in honoured else "ignored"
+
+
+def _registered(definition: Definition) -> Definition:
+    default = definition.default
+    if definition.scope == "broker":
+        default = DEFAULTS.get(definition.name, default)
+    return definition._replace(status=_status(definition), default=default)
+
+
+def _scope(scope: str) -> dict[str, Definition]:
+    mine = [d for d in RUNNEL_NAMES if d.scope == scope]
+    kafka = [_registered(d) for d in KAFKA_NAMES if d.scope == scope]
+    return {definition.name: definition for definition in kafka + mine}
+
+
+BROKER = _scope("broker")
+TOPIC = _scope("topic")
+GROUP = _scope("group")
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """A hint for the message of an unknown name; empty where nothing is near."""
+    if name in SYNONYMS and names is BROKER:
+        return f"; it is a topic's name, the broker's is {SYNONYMS[name][0][0]}"
+    import difflib  # a tenth of the whole import time of this package, and only for an error
+
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,233 @@
+"""The configuration of one broker process: typed, complete, frozen at start.
+
+A name is looked up by code only through an attribute here; the text that was given stays in
+`given`, for DescribeConfigs. Dynamic configuration lives in the metadata image, not here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from runnel.config.definition import ConfigError, Value
+from runnel.config.listeners import Listener, parse_listeners, parse_protocol_map
+from runnel.config.overrides import log_config
+from runnel.config.registry import BROKER
+from runnel.config.sources import gather
+from runnel.config.topic import LogConfig
+
+T = TypeVar("T", bool, int, str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    node_id: int
+    rack: str | None
+    listeners: tuple[Listener, ...]
+    advertised_listeners: tuple[Listener, ...]
+    log_dirs: tuple[str, ...]
+    log: LogConfig  # what a topic without configuration of its own gets
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    log_retention_check_interval_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
+    socket_request_max_bytes: int
+    socket_listen_backlog_size: int
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: Mapping[str, int]
+    queued_max_request_bytes: int  # -1: bounded by the memory budget alone
+    max_request_partition_size_limit: int
+    max_incremental_fetch_session_cache_slots: int
+    fetch_max_bytes: int
+    flush_interval_ms: int
+    decompressed_max_bytes: int
+    memory_budget_bytes: int
+    max_in_flight_requests: int
+    frame_timeout_ms: int
+    send_timeout_ms: int
+    shutdown_timeout_ms: int
+    max_open_files: int
+    metadata_lease_ms: int
+    given: Mapping[str, str]
+
+
+class _Values:
+    """Typed reading of the given text over the defaults; alive only while Settings is built."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = given
+
+    def get(self, name: str) -> Value:
+        definition = BROKER[name]
+        return (
+            definition.parse(self.given[name]) if name in self.given else definition.parse_default()
+        )
+
+    def typed(self, kind: type[T], name: str) -> T:
+        value = self.get(name)
+        assert isinstance(value, kind), (name, value)
+        return value
+
+    def number(self, name: str) -> int:
+        return self.typed(int, name)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        value = self.get(name)
+        assert isinstance(value, tuple | None), (name, value)
+        return value or ()
+
+
+def load(
+    flags: Mapping[str, str], environ: Mapping[str, str], file: Path | None
+) -> tuple[Settings, list[str]]:
+    """Settings and what to warn of. Flags win over the environment, that over the file.
+
+    Raises ConfigError for an unknown name, a value out of bounds or a refused setting.
+    """
+    given = gather(flags, environ, file)
+    warnings: list[str] = []
+    for name in sorted(given):
+        definition = BROKER.get(name)
+        if definition is None:
+            warnings.append(f"{name} has no effect: settings per listener are not supported yet")
+            continue
+        definition.parse(given[name])
+        if definition.status == "ignored":
+            warnings.append(f"{name} has no effect in this version")
+        elif definition.status == "refused" and given[name].strip() not in ("", definition.default):
+            raise ConfigError(f"{name} is not supported, it cannot be set to {given[name][:200]!r}")
+    return _build(_Values(given), warnings), warnings
+
+
+def _build(values: _Values, warnings: list[str]) -> Settings:
+    listeners, advertised = _listeners(values, warnings)
+    number = values.number
+    rack = values.get("broker.rack")
+    assert isinstance(rack, str | None), rack
+    return Settings(
+        node_id=_node_id(values),
+        rack=rack,
+        listeners=listeners,
+        advertised_listeners=advertised,
+        log_dirs=_log_dirs(values),
+        log=log_config(values.given),
+        num_partitions=number("num.partitions"),
+        default_replication_factor=_replication_factor(values),
+        auto_create_topics_enable=values.typed(bool, "auto.create.topics.enable"),
+        delete_topic_enable=values.typed(bool, "delete.topic.enable"),
+        log_retention_check_interval_ms=number("log.retention.check.interval.ms"),
+        log_flush_scheduler_interval_ms=number("log.flush.scheduler.interval.ms"),
+        log_flush_offset_checkpoint_interval_ms=number("log.flush.offset.checkpoint.interval.ms"),
+        log_flush_start_offset_checkpoint_interval_ms=number(
+            "log.flush.start.offset.checkpoint.interval.ms"
+        ),
+        replica_high_watermark_checkpoint_interval_ms=number(
+            "replica.high.watermark.checkpoint.interval.ms"
+        ),
+        socket_send_buffer_bytes=number("socket.send.buffer.bytes"),
+        socket_receive_buffer_bytes=number("socket.receive.buffer.bytes"),
+        socket_request_max_bytes=number("socket.request.max.bytes"),
+        socket_listen_backlog_size=number("socket.listen.backlog.size"),
+        connections_max_idle_ms=number("connections.max.idle.ms"),
+        max_connections=number("max.connections"),
+        max_connections_per_ip=number("max.connections.per.ip"),
+        max_connections_per_ip_overrides=_per_ip(values),
+        queued_max_request_bytes=number("queued.max.request.bytes"),
+        max_request_partition_size_limit=number("max.request.partition.size.limit"),
+        max_incremental_fetch_session_cache_slots=number(
+            "max.incremental.fetch.session.cache.slots"
+        ),
+        fetch_max_bytes=number("fetch.max.bytes"),
+        flush_interval_ms=number("runnel.flush.interval.ms"),
+        decompressed_max_bytes=number("runnel.decompressed.max.bytes"),
+        memory_budget_bytes=number("runnel.memory.budget.bytes"),
+        max_in_flight_requests=number("runnel.max.in.flight.requests"),
+        frame_timeout_ms=number("runnel.frame.timeout.ms"),
+        send_timeout_ms=number("runnel.send.timeout.ms"),
+        shutdown_timeout_ms=number("runnel.shutdown.timeout.ms"),
+        max_open_files=number("runnel.max.open.files"),
+        metadata_lease_ms=number("runnel.metadata.lease.ms"),
+        given=MappingProxyType(dict(values.given)),
+    )
+
+
+def _node_id(values: _Values) -> int:
+    node_id, broker_id = values.number("node.id"), values.number("broker.id")
+    if "broker.id" not in values.given or broker_id == -1:
+        return node_id
+    if "node.id" in values.given and node_id != broker_id:
+        raise ConfigError(f"node.id {node_id} and broker.id {broker_id} must be the same")
+    if broker_id < 0:
+        raise ConfigError(f"Invalid value {broker_id} for configuration broker.id: below 0")
+    return broker_id
+
+
+def _log_dirs(values: _Values) -> tuple[str, ...]:
+    found = values.names("log.dirs") or values.names("log.dir")
+    if not all(found) or not found:
+        raise ConfigError("log.dirs names no folder")
+    return found
+
+
+def _replication_factor(values: _Values) -> int:
+    factor = values.number("default.replication.factor")
+    if not 1 <= factor <= 32767:
+        raise ConfigError(
+            f"Invalid value {factor} for configuration default.replication.factor: "
+            "it must be between 1 and 32767"
+        )
+    return factor
+
+
+def _listeners(
+    values: _Values, warnings: list[str]
+) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
+    protocols = parse_protocol_map(values.typed(str, "listener.security.protocol.map"))
+    # A file made for a KRaft node in the combined mode also lists its controller's listener.
+    controller = {name.upper() for name in values.names("controller.listener.names")}
+    texts = [
+        t for t in values.names("listeners") if t.partition("://")[0].upper() not in controller
+    ]
+    if len(texts) < len(values.names("listeners")):
+        warnings.append(
+            "listeners: the controller's are left out, Runnel has no separate controller"
+        )
+    listeners = parse_listeners("listeners", texts, protocols)
+    if not listeners:
+        raise ConfigError("listeners names no address to listen on")
+    advertised = parse_listeners(
+        "advertised.listeners", values.names("advertised.listeners"), protocols
+    )
+    names = {listener.name for listener in listeners}
+    for listener in advertised:
+        if listener.name not in names:
+            raise ConfigError(f"advertised.listeners: {listener.name} is not among the listeners")
+        if listener.host in ("0.0.0.0", "::"):
+            raise ConfigError(f"advertised.listeners: no client can reach {listener.host}")
+    told = {listener.name: listener for listener in advertised}
+    every = tuple(told.get(listener.name, _reachable(listener)) for listener in listeners)
+    return tuple(listeners), every
+
+
+def _reachable(listener: Listener) -> Listener:
+    return listener._replace(host="") if listener.host in ("0.0.0.0", "::") else listener
+
+
+def _per_ip(values: _Values) -> Mapping[str, int]:
+    limits: dict[str, int] = {}
+    for pair in filter(None, values.typed(str, "max.connections.per.ip.overrides").split(",")):
+        host, colon, count = pair.strip().rpartition(":")
+        if not (colon and host and count.isascii() and count.isdigit() and len(count) < 10):
+            raise ConfigError(f"max.connections.per.ip.overrides: {pair!r} is not host:count")
+        limits[host] = int(count)
+    return MappingProxyType(limits)

@@ -1,0 +1,178 @@
+"""Runnel's side of the table: its own names, which of Kafka's names it honours, and its defaults.
+
+A Kafka name that is neither honoured nor refused is accepted, kept and shown, has no effect, and
+gives one warning at start. A refused name stops the start: it asks for a JVM class or a guarantee
+that would silently be missing. Both lists shrink as features arrive.
+"""
+
+from runnel.config.definition import Definition
+
+RUNNEL_NAMES: tuple[Definition, ...] = tuple(
+    definition._replace(status="honoured")
+    for definition in (
+        # When a write is safe: fsync every flush interval, before each ack, or left to the kernel.
+        Definition(
+            "broker", "runnel.durability", "string", "interval", choices=("interval", "ack", "os")
+        ),
+        Definition("broker", "runnel.flush.interval.ms", "long", "1000", minimum=1),
+        # How deep a produced batch is checked: its header and CRC, or every record inside.
+        Definition(
+            "broker", "runnel.validation", "string", "header", choices=("header", "records")
+        ),
+        Definition("broker", "runnel.decompressed.max.bytes", "int", "67108864", minimum=1),
+        # The ledger of receive, parked, send and decompression memory; at the limit reading stops.
+        Definition("broker", "runnel.memory.budget.bytes", "long", "536870912", minimum=1 << 20),
+        Definition("broker", "runnel.max.in.flight.requests", "int", "5", minimum=1, maximum=1000),
+        Definition("broker", "runnel.frame.timeout.ms", "int", "30000", minimum=1),
+        Definition("broker", "runnel.send.timeout.ms", "int", "30000", minimum=1),
+        Definition("broker", "runnel.shutdown.timeout.ms", "int", "10000", minimum=0),
+        Definition("broker", "runnel.max.open.files", "int", "1024", minimum=16),
+        Definition("broker", "runnel.metadata.lease.ms", "int", "6000", minimum=1000),
+        Definition(
+            "topic",
+            "runnel.durability",
+            "string",
+            "interval",
+            choices=("interval", "ack", "os"),
+            dynamic=True,
+        ),
+        Definition(
+            "topic",
+            "runnel.validation",
+            "string",
+            "header",
+            choices=("header", "records"),
+            dynamic=True,
+        ),
+        # Not dynamic: moving a log between disk and memory would be a copy, not a setting.
+        Definition("topic", "runnel.storage", "string", "disk", choices=("disk", "memory")),
+    )
+)
+
+# Where Runnel's default differs from Kafka's.
+DEFAULTS: dict[str, str] = {
+    "node.id": "0",  # required by Kafka; one broker on a laptop needs no number
+    "log.dir": "runnel-data",  # Kafka's is in /tmp, which a reboot clears
+    "max.connections": "10000",  # no limit in Kafka; every count has one here
+    "socket.listen.backlog.size": "1024",  # a reconnect storm overflows 50 at once
+}
+
+# Topic-level name -> the broker-level names that give its default, the first one set wins.
+# The number turns the broker's unit into the topic's.
+SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
+    "cleanup.policy": (("log.cleanup.policy", 1),),
+    "compression.gzip.level": (("compression.gzip.level", 1),),
+    "compression.lz4.level": (("compression.lz4.level", 1),),
+    "compression.type": (("compression.type", 1),),
+    "compression.zstd.level": (("compression.zstd.level", 1),),
+    "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
+    "file.delete.delay.ms": (("log.segment.delete.delay.ms", 1),),
+    "flush.messages": (("log.flush.interval.messages", 1),),
+    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+    "index.interval.bytes": (("log.index.interval.bytes", 1),),
+    "local.retention.bytes": (("log.local.retention.bytes", 1),),
+    "local.retention.ms": (("log.local.retention.ms", 1),),
+    "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
+    "max.message.bytes": (("message.max.bytes", 1),),
+    "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
+    "message.timestamp.before.max.ms": (("log.message.timestamp.before.max.ms", 1),),
+    "message.timestamp.type": (("log.message.timestamp.type", 1),),
+    "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),
+    "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
+    "min.insync.replicas": (("min.insync.replicas", 1),),
+    "preallocate": (("log.preallocate", 1),),
+    "retention.bytes": (("log.retention.bytes", 1),),
+    "retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+    ),
+    "runnel.durability": (("runnel.durability", 1),),
+    "runnel.validation": (("runnel.validation", 1),),
+    "segment.bytes": (("log.segment.bytes", 1),),
+    "segment.index.bytes": (("log.index.size.max.bytes", 1),),
+    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
+    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
+    "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
+}
+
+# Topic-level name -> field of LogConfig.
+LOG_FIELDS: dict[str, str] = {
+    "cleanup.policy": "cleanup_policy",
+    "compression.gzip.level": "compression_gzip_level",
+    "compression.lz4.level": "compression_lz4_level",
+    "compression.type": "compression_type",
+    "compression.zstd.level": "compression_zstd_level",
+    "delete.retention.ms": "delete_retention_ms",
+    "file.delete.delay.ms": "file_delete_delay_ms",
+    "flush.messages": "flush_messages",
+    "flush.ms": "flush_ms",
+    "index.interval.bytes": "index_interval_bytes",
+    "max.message.bytes": "max_message_bytes",
+    "message.timestamp.after.max.ms": "timestamp_after_max_ms",
+    "message.timestamp.before.max.ms": "timestamp_before_max_ms",
+    "message.timestamp.type": "timestamp_type",
+    "min.insync.replicas": "min_insync_replicas",
+    "preallocate": "preallocate",
+    "retention.bytes": "retention_bytes",
+    "retention.ms": "retention_ms",
+    "runnel.durability": "durability",
+    "runnel.storage": "storage",
+    "runnel.validation": "validation",
+    "segment.bytes": "segment_bytes",
+    "segment.index.bytes": "segment_index_bytes",
+    "segment.jitter.ms": "segment_jitter_ms",
+    "segment.ms": "segment_ms",
+}
+
+HONOURED_BROKER_NAMES = frozenset(
+    [
+        "advertised.listeners",
+        "auto.create.topics.enable",
+        "broker.id",
+        "broker.rack",
+        "connections.max.idle.ms",
+        "controller.listener.names",
+        "default.replication.factor",
+        "delete.topic.enable",
+        "fetch.max.bytes",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
+        "log.retention.check.interval.ms",
+        "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "max.incremental.fetch.session.cache.slots",
+        "max.request.partition.size.limit",
+        "node.id",
+        "num.partitions",
+        "producer.id.expiration.ms",
+        "queued.max.request.bytes",
+        "replica.high.watermark.checkpoint.interval.ms",
+        "socket.listen.backlog.size",
+        "socket.receive.buffer.bytes",
+        "socket.request.max.bytes",
+        "socket.send.buffer.bytes",
+    ]
+) | {broker for topic in LOG_FIELDS for broker, _ in SYNONYMS.get(topic, ())}
+
+# Besides every name of type `class`: these name JVM classes too, or switch on what is not there.
+REFUSED_NAMES = frozenset(
+    [
+        "authorizer.class.name",
+        "config.providers",
+        "kafka.metrics.reporters",
+        "metric.reporters",
+        "remote.log.metadata.manager.class.name",
+        "remote.log.storage.manager.class.name",
+        "remote.log.storage.system.enable",
+        "remote.storage.enable",
+        "replica.selector.class",
+        "security.providers",
+    ]
+)
