@@ -7,40 +7,22 @@ ninety modules at its start.
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from runnel.wire.messages.index import ROWS, ApiKey
+from runnel.wire.messages.index import ROWS
+from runnel.wire.messages.index import ApiKey as ApiKey
 from runnel.wire.schema import ALWAYS
 
 
 class Api(NamedTuple):
     """`versions` are those that a Kafka 4.3.1 broker offers; unstable ones are not among them."""
 
-    key: ApiKey
     name: str
     module: str
     versions: range
     flexible_since: int
 
-    def request_class(self) -> type[Any]:
-        return self._class("Request")
-
-    def response_class(self) -> type[Any]:
-        return self._class("Response")
-
-    def request_header_version(self, version: int) -> int:
-        return 2 if version >= self.flexible_since else 1
-
-    def response_header_version(self, version: int) -> int:
-        """A client that asks for ApiVersions cannot know yet what we speak: always version 0."""
-        return 1 if version >= self.flexible_since and self.key != ApiKey.API_VERSIONS else 0
-
-    def _class(self, role: str) -> type[Any]:
-        cls: type[Any] = getattr(import_module(self.module), self.name + role)
-        return cls
-
 
 APIS: Final[dict[int, Api]] = {
     key: Api(
-        ApiKey(key),
         name,
         f"runnel.wire.messages.{file}",
         range(first, last + 1),
@@ -48,3 +30,28 @@ APIS: Final[dict[int, Api]] = {
     )
     for key, (file, name, first, last, flexible_since) in ROWS.items()
 }
+
+
+def request_type(key: int) -> type[Any]:
+    return _message(APIS[key], "Request")
+
+
+def response_type(key: int) -> type[Any]:
+    return _message(APIS[key], "Response")
+
+
+def _message(api: Api, role: str) -> type[Any]:
+    cls: type[Any] = getattr(import_module(api.module), api.name + role)
+    return cls
+
+
+def request_header_version(key: int, version: int) -> int:
+    """2 has tagged fields, 1 has none; the client id is written the old way in both."""
+    return 2 if version >= APIS[key].flexible_since else 1
+
+
+def response_header_version(key: int, version: int) -> int:
+    """1 has tagged fields. A client that asks for ApiVersions cannot know what we speak yet, so
+    that answer always has header version 0.
+    """
+    return 1 if version >= APIS[key].flexible_since and key != ApiKey.API_VERSIONS else 0

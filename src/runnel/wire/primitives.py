@@ -73,6 +73,15 @@ def skip_tags(buffer: Readable, position: int, count: int) -> int:
     return position
 
 
+def skip_tagged_fields(buffer: Readable, position: int) -> int:
+    """The position after a whole section of tagged fields. Raises WireError."""
+    try:
+        count, position = read_uvarint(buffer, position)
+        return skip_tags(buffer, position, count) if count else position
+    except IndexError:
+        raise WireError("tagged fields past the end") from None
+
+
 def ensure_tag_count(buffer: Readable, position: int, count: int) -> int:
     """A tagged field takes two bytes at least, and no peer of ours sends a thousand."""
     if count > TAGGED_FIELDS_MAX or count * 2 > len(buffer) - position:

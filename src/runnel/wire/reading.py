@@ -30,7 +30,7 @@ def read_source(schema: Schema, cls: type[Any], version: int) -> tuple[str, dict
         "refuse_size": primitives.refuse_size,
         "unpack_from": struct.unpack_from,
     }
-    reader = _Reader(version, version >= schema.flexible_since, namespace)
+    reader = _Reader(version, schema.is_flexible(version), namespace)
     with reader.block("def read(buffer, position):"):
         reader.line("limit = len(buffer)")
         reader.line(f"budget = {primitives.ELEMENTS_MAX}")
@@ -140,14 +140,17 @@ class _Reader(Source):
         size = self.fresh("size")
         self._run.append((size, "B" if flexible else "h" if kind.name == "string" else "i"))
         self.flush()
-        branch = "if"
-        if self.version in kind.nullable:
-            branch = "elif"
-            with self.block(f"if {size} == {0 if flexible else -1}:"):
-                self.line(f"{variable} = None")
+        if self.version not in kind.nullable:
+            self.content(kind, variable, size, flexible)
+            return
+        with self.block(f"if {size} == {0 if flexible else -1}:"):
+            self.line(f"{variable} = None")
+        with self.block("else:"):
+            self.content(kind, variable, size, flexible)
+
+    def content(self, kind: Kind[Any], variable: str, size: str, flexible: bool) -> None:
         if kind.name == "records":
-            with self.block(f"{branch} True:"):
-                self.records(variable, size, flexible)
+            self.records(variable, size, flexible)
             return
         decode = ".decode()" if kind.name == "string" else ""
         read = "read_text" if kind.name == "string" else "read_bytes"
@@ -156,7 +159,7 @@ class _Reader(Source):
             if flexible
             else (f"0 <= {size} < 127", f"{size} + 1", size)
         )
-        with self.block(f"{branch} {within}:"):
+        with self.block(f"if {within}:"):
             self.line(f"{variable} = SHORT_BYTES[{entry}](buffer, position)[0]{decode}")
             self.line(f"position += {step}")
         with self.block("else:"):
@@ -169,7 +172,11 @@ class _Reader(Source):
         """The one value that is not copied: a view of the frame."""
         if flexible:
             with self.block(f"if {size} > 127:"):
-                self.line(f"{size}, position = read_uvarint(buffer, position - 1)")
+                self.line("high = buffer[position]")
+                with self.block("if high < 128:"):  # two bytes, the size of a small batch
+                    self.line(f"{size} += (high << 7) - 128; position += 1")
+                with self.block("else:"):
+                    self.line(f"{size}, position = read_uvarint(buffer, position - 1)")
             self.line(f"{size} -= 1")
         self.line(f"end = position + {size}")
         self.line(f"if end > limit or {size} < 0: refuse_size({size}, limit - position)")

@@ -94,6 +94,9 @@ class Schema(NamedTuple):
     versions: range = NEVER
     flexible_since: int = ALWAYS
 
+    def is_flexible(self, version: int) -> bool:
+        return version >= self.flexible_since
+
     @property
     def latest_version(self) -> int:
         return self.versions[-1]

@@ -28,7 +28,10 @@ class Source:
     def block(self, header: str) -> Iterator[None]:
         self.line(header)
         self._depth += 1
+        held = len(self._lines)
         yield
+        if len(self._lines) == held:
+            self.line("pass")
         self._depth -= 1
 
     def fresh(self, stem: str) -> str:

@@ -26,7 +26,7 @@ def write_source(schema: Schema, version: int) -> tuple[str, dict[str, Any]]:
         "ensure_text": primitives.ensure_text,
         "pack": struct.pack,
     }
-    writer = _Writer(schema.name, version, version >= schema.flexible_since, namespace)
+    writer = _Writer(schema.name, version, schema.is_flexible(version), namespace)
     with writer.block("def write_into(out, message, parts):"):
         writer.fields(schema, "message")
         writer.flush()
@@ -191,7 +191,6 @@ class _Writer(Source):
             else:
                 self.value(item, "item", element, flexible)
             self.flush()
-            self.line("pass")
 
     def tags(self, fields: list[Field], holder: str) -> None:
         """The tagged fields, in the order of their tags; those with their default are left out."""
