@@ -20,7 +20,7 @@ from runnel.config.topic import LogConfig
 T = TypeVar("T", bool, int, str)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
     node_id: int
     rack: str | None
