@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-FIRST_TIMESTAMP_MS = 1_700_000_000_000
+# An hour ago: records older than the default retention could be deleted before they are read.
+FIRST_TIMESTAMP_MS = time.time_ns() // 1_000_000 - 3_600_000
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 PATIENCE_S = 20.0
 RUN = f"{time.time_ns():x}-{os.getpid()}"  # so that a suite can run again on the same broker

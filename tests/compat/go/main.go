@@ -27,7 +27,8 @@ const (
 )
 
 var (
-	firstTimestamp = time.UnixMilli(1_700_000_000_000)
+	// An hour ago: records older than the default retention could be deleted before they are read.
+	firstTimestamp = time.UnixMilli(time.Now().Add(-time.Hour).UnixMilli())
 	run            = strconv.FormatInt(time.Now().UnixMilli(), 36)
 )
 

@@ -47,7 +47,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 public class ClientSuite {
     private static final int COUNT = 2_000;
-    private static final long FIRST_TIMESTAMP_MS = 1_700_000_000_000L;
+    // An hour ago: records older than the default retention could be deleted before they are read.
+    private static final long FIRST_TIMESTAMP_MS = System.currentTimeMillis() - 3_600_000L;
     private static final Duration PATIENCE = Duration.ofSeconds(20);
     private static final String RUN = Long.toString(System.currentTimeMillis(), 36);
 
@@ -179,7 +180,7 @@ public class ClientSuite {
             new ProducerRecord<>(topic, 0, FIRST_TIMESTAMP_MS, null, bytes("no key"), headers),
             new ProducerRecord<>(topic, 0, FIRST_TIMESTAMP_MS + 1, bytes("no value"), null, headers),
             new ProducerRecord<>(topic, 0, FIRST_TIMESTAMP_MS + 2, new byte[0], new byte[0], List.of()),
-            new ProducerRecord<>(topic, 0, 0L, null, null, List.of()));
+            new ProducerRecord<>(topic, 0, FIRST_TIMESTAMP_MS - 1, null, null, List.of()));
         try (var producer = producer(Map.of())) {
             for (var record : sent) {
                 producer.send(record).get();
