@@ -1,0 +1,146 @@
+"""What a new topic asks for, and the partitions it gets. Pure; the errors are Kafka's."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from runnel.cluster.image import Broker, Image
+from runnel.cluster.placement import place
+from runnel.cluster.values import NO_LEADER, Partition
+from runnel.errors import ErrorCode, RunnelError
+from runnel.types import TopicId
+
+MAX_PARTITIONS_PER_TOPIC = 10_000  # Kafka's limit for one request
+
+
+class Assignment(NamedTuple):
+    index: int  # type: ignore[assignment]  # Kafka's word, worth hiding tuple.index
+    replicas: Sequence[int]
+
+
+class NewTopic(NamedTuple):
+    name: str
+    partition_count: int = -1  # -1: the broker's default, or what the assignments say
+    replication_factor: int = -1
+    assignments: Sequence[Assignment] = ()
+    configs: Mapping[str, str | None] = {}
+
+
+class TopicDefaults(NamedTuple):
+    partition_count: int = 1
+    replication_factor: int = 1
+    min_insync_replicas: int = 1
+
+
+def replicas_of(
+    image: Image, new: NewTopic, defaults: TopicDefaults, start: int
+) -> list[tuple[int, ...]]:
+    """Broker ids by partition. Raises RunnelError with the code Kafka gives."""
+    if new.assignments:
+        return _assigned(image, new)
+    count = defaults.partition_count if new.partition_count == -1 else new.partition_count
+    factor = new.replication_factor
+    factor = defaults.replication_factor if factor == -1 else factor
+    if factor <= 0:
+        raise RunnelError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if count <= 0:
+        raise RunnelError(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    _ensure_count(count)
+    brokers = image.ready_brokers()
+    if factor > len(brokers):
+        raise RunnelError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {factor} time(s): The target replication factor "
+            f"of {factor} cannot be reached because only {len(brokers)} broker(s) are registered.",
+        )
+    return place(brokers, count, factor, start)
+
+
+def new_partition(
+    topic_id: TopicId,
+    index: int,
+    replicas: tuple[int, ...],
+    brokers: Mapping[int, Broker],
+    min_isr: int,
+) -> Partition:
+    isr = tuple(brokers[broker_id].member for broker_id in replicas if brokers[broker_id].ready)
+    return Partition(
+        topic_id=topic_id,
+        index=index,
+        leader=isr[0].id,
+        leader_epoch=0,
+        isr=isr,
+        elr=(),
+        replicas=replicas,
+        adding=(),
+        removing=(),
+        min_isr=min_isr,
+        last_known_leader=NO_LEADER,
+        recovering=False,
+        partition_epoch=0,
+    )
+
+
+def _ensure_count(count: int) -> None:
+    if count > MAX_PARTITIONS_PER_TOPIC:
+        raise RunnelError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+
+
+def _assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
+    for value, name in (
+        (new.replication_factor, "replication factor"),
+        (new.partition_count, "numPartitions"),
+    ):
+        if value != -1:
+            raise RunnelError(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
+    _ensure_count(len(new.assignments))
+    placed: dict[int, tuple[int, ...]] = {}
+    for index, replicas in new.assignments:
+        if index in placed:
+            raise _wrong(f"Found multiple manual partition assignments for partition {index}")
+        _ensure_replicas(image, index, replicas)
+        placed[index] = tuple(replicas)
+        size = len(next(iter(placed.values())))
+        if len(replicas) != size:
+            raise _wrong(
+                f"The manual partition assignment includes a partition with {len(replicas)} "
+                "replica(s), but this is not consistent with previous partitions, which have "
+                f"{size} replica(s)."
+            )
+    if sorted(placed) != list(range(len(placed))):
+        raise _wrong("partitions should be a consecutive 0-based integer sequence")
+    return [placed[index] for index in range(len(placed))]
+
+
+def _ensure_replicas(image: Image, index: int, replicas: Sequence[int]) -> None:
+    if not replicas:
+        raise _wrong("The manual partition assignment includes an empty replica list.")
+    for position, broker_id in enumerate(replicas):
+        if broker_id in replicas[:position]:
+            raise _wrong(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        if broker_id not in image.brokers:
+            raise _wrong(
+                f"The manual partition assignment includes broker {broker_id}, but no such "
+                "broker is registered."
+            )
+    if not any(image.brokers[broker_id].ready for broker_id in replicas):
+        raise _wrong(
+            f"All brokers specified in the manual partition assignment for partition {index} "
+            "are fenced or in controlled shutdown."
+        )
+
+
+def _wrong(why: str) -> RunnelError:
+    return RunnelError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
