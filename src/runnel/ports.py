@@ -1,4 +1,4 @@
-"""The outside world as the core sees it. The operating system implements these; so does the simulator.
+"""The outside world as the core sees it, implemented by the operating system and the simulator.
 
 Nothing below `broker` reads a clock, draws a random number, opens a file or asks the metadata
 store except through one of these.
@@ -20,7 +20,7 @@ class Clock(Protocol):
 
 
 class Workers(Protocol):
-    """Blocking work (fsync, decompression, SQLite) off the loop: a thread, or inline on virtual time."""
+    """Blocking work (fsync, decompression) off the loop: a thread, or inline on virtual time."""
 
     async def run(self, work: Callable[[], T]) -> T: ...
 
@@ -67,7 +67,13 @@ class Disk(Protocol):
     def read_whole(self, path: str) -> bytes:
         """A small file. Raises FileNotFoundError."""
 
+    def size(self, path: str) -> int:
+        """Raises FileNotFoundError."""
+
     def modified_ms(self, path: str) -> int: ...
+
+
+MAX_TXN_OPERATIONS = 128  # compares and writes together; etcd's limit
 
 
 class Compare(NamedTuple):
@@ -91,7 +97,7 @@ class Delete(NamedTuple):
 class Outcome(Enum):
     OK = "ok"
     REFUSED = "refused"
-    UNKNOWN = "unknown"  # it may have been applied, or may be applied yet: read again before deciding
+    UNKNOWN = "unknown"  # applied, or not, or applied yet to be: read again before deciding
 
 
 class TxnResult(NamedTuple):
@@ -133,15 +139,27 @@ class Compacted(NamedTuple):
 
 
 class MetadataStore(Protocol):
-    """etcd's contract, the part we use. One revision per transaction; reads are linearizable."""
+    """etcd's contract, the part we use. One revision per transaction; reads are linearizable.
 
-    async def txn(
-        self, compares: Sequence[Compare], writes: Sequence[Put | Delete]
-    ) -> TxnResult: ...
+    A store that does not answer gives UNKNOWN for a transaction, and RunnelError with
+    REQUEST_TIMED_OUT for everything else.
+    """
 
-    async def read(self, prefix: str) -> Snapshot: ...
+    async def txn(self, compares: Sequence[Compare], writes: Sequence[Put | Delete]) -> TxnResult:
+        """All writes if all compares hold, else none. A key is written at most once.
 
-    def watch(self, prefix: str, from_revision: int) -> AsyncIterator[Changes | Compacted]: ...
+        A deletion of what is not there changes nothing; a transaction that changes nothing is OK
+        and makes no revision. A put under a lease that is gone is REFUSED.
+        """
+
+    async def read(self, prefix: str) -> Snapshot:
+        """Every entry under the prefix, sorted by key, and the store's revision at that moment."""
+
+    def watch(self, prefix: str, from_revision: int) -> AsyncIterator[Changes | Compacted]:
+        """Every revision from the given one on that changed something under the prefix, in order.
+
+        Ends after Compacted, and when the store closes.
+        """
 
     async def grant_lease(self, ttl_ms: int) -> int: ...
     async def keep_alive(self, lease: int) -> bool:

@@ -99,7 +99,7 @@ def campaign(info: BrokerInfo, broker_epoch: int, lease: int) -> Transaction:
 
 
 def unfence(image: Image, term: int, broker: Broker) -> list[Transaction]:
-    """Apply a broker's new life to its partitions (R17), elect where that allows, then mark it ready.
+    """Apply a broker's new life to its partitions (R17), elect leaders, then mark it ready.
 
     The election is part of the same write: the record it starts from holds this epoch already, so
     no other transaction can come between.

@@ -1,8 +1,9 @@
 """Which brokers hold the replicas of a new topic's partitions. Pure.
 
 Brokers are taken in turn from one order in which the racks alternate, so that neighbours in it,
-the replicas of one partition, are in different racks as far as there are racks. Without racks each further
-round over the brokers shifts the followers by one more, so that two brokers do not share everything.
+the replicas of one partition, are in different racks as far as there are racks. Without racks
+each further round over the brokers shifts the followers by one more, so that no two brokers share
+everything.
 """
 
 from collections.abc import Sequence
