@@ -1,0 +1,596 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The record decoder, compiled. `_records_py.py` is its twin and describes the layout.
+
+The loops run without the GIL over C pointers. A pointer is advanced only after its distance to
+the end was compared with the size asked for, so no hostile length is ever added to it. Columns
+grow between records: a loop that lacks room returns ROOM with nothing of that record written.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from runnel.native import faults
+from runnel.native.columns import BinaryColumn, HeaderColumns
+from runnel.wire.batch import LOG_APPEND_TIME as LOG_APPEND_TIME_BIT
+
+cdef int LOG_APPEND_TIME = LOG_APPEND_TIME_BIT
+
+cdef enum Status:
+    OK = 0
+    TRUNCATED = 1
+    VARINT = 2
+    LENGTH = 3
+    KEY = 4
+    VALUE = 5
+    HEADER_COUNT = 6
+    HEADER = 7
+    SURPLUS = 8
+    OFFSET_DELTA = 9
+    NOT_CONSECUTIVE = 10
+    NO_KEY = 11
+    TRAILING = 12
+    ROOM = 100
+    STOPPED = 101
+
+cdef enum:
+    NO_TIMESTAMP = -1
+
+for name, number in (
+    ("TRUNCATED", TRUNCATED),
+    ("VARINT", VARINT),
+    ("LENGTH", LENGTH),
+    ("KEY", KEY),
+    ("VALUE", VALUE),
+    ("HEADER_COUNT", HEADER_COUNT),
+    ("HEADER", HEADER),
+    ("SURPLUS", SURPLUS),
+    ("OFFSET_DELTA", OFFSET_DELTA),
+    ("NOT_CONSECUTIVE", NOT_CONSECUTIVE),
+    ("NO_KEY", NO_KEY),
+    ("TRAILING", TRAILING),
+):
+    assert getattr(faults, name) == number, name
+
+
+cdef struct Fields:
+    int64_t timestamp_delta
+    int32_t offset_delta
+    int32_t key_size
+    int32_t value_size
+    int32_t header_count
+    const uint8_t* key
+    const uint8_t* value
+    const uint8_t* headers
+    int64_t header_key_bytes
+    int64_t header_value_bytes
+
+
+cdef struct Batch:
+    const uint8_t* at
+    const uint8_t* end
+    int64_t base_offset
+    int64_t last_offset_delta
+    int64_t base_timestamp
+    int64_t max_timestamp
+    bint log_append_time
+    int64_t record_count
+    int64_t index  # of the record that `at` points to
+
+
+cdef struct Binary:  # a growing BinaryColumn: what is written, and what there is room for
+    bint copied
+    int64_t rows
+    int64_t rows_room
+    int64_t nulls
+    int64_t size
+    int64_t size_room
+    uint8_t* validity
+    int32_t* ends
+    uint8_t* data
+
+
+cdef struct Sink:
+    int64_t rows
+    int64_t rows_room
+    int64_t data_bytes
+    int64_t stopped_at
+    int64_t* offsets
+    int64_t* timestamps
+    int32_t* list_ends
+    bint with_headers
+    Binary keys
+    Binary values
+    Binary header_keys
+    Binary header_values
+
+
+cdef inline int read_varint(
+    const uint8_t** at, const uint8_t* end, int32_t* out
+) noexcept nogil:
+    cdef uint32_t value
+    cdef uint8_t byte
+    cdef int shift
+    if at[0] == end:
+        return TRUNCATED
+    byte = at[0][0]
+    at[0] += 1
+    value = byte & 0x7F
+    shift = 7
+    while byte & 0x80:
+        if shift == 35:
+            return VARINT
+        if at[0] == end:
+            return TRUNCATED
+        byte = at[0][0]
+        at[0] += 1
+        value |= <uint32_t>(byte & 0x7F) << shift
+        shift += 7
+    out[0] = <int32_t>((value >> 1) ^ (0 - (value & 1)))
+    return OK
+
+
+cdef inline int read_varlong(
+    const uint8_t** at, const uint8_t* end, int64_t* out
+) noexcept nogil:
+    cdef uint64_t value
+    cdef uint8_t byte
+    cdef int shift
+    if at[0] == end:
+        return TRUNCATED
+    byte = at[0][0]
+    at[0] += 1
+    value = byte & 0x7F
+    shift = 7
+    while byte & 0x80:
+        if shift == 70:
+            return VARINT
+        if at[0] == end:
+            return TRUNCATED
+        byte = at[0][0]
+        at[0] += 1
+        value |= <uint64_t>(byte & 0x7F) << shift
+        shift += 7
+    out[0] = <int64_t>((value >> 1) ^ (0 - (value & 1)))
+    return OK
+
+
+cdef inline int read_bytes(
+    const uint8_t** at, const uint8_t* end, int32_t* size, const uint8_t** start, int fault
+) noexcept nogil:
+    cdef int status = read_varint(at, end, size)
+    if status != OK:
+        return status
+    if size[0] > end - at[0]:
+        return fault
+    start[0] = at[0]
+    if size[0] > 0:
+        at[0] += size[0]
+    return OK
+
+
+cdef int read_headers(const uint8_t** at, const uint8_t* end, Fields* fields) noexcept nogil:
+    cdef int status
+    cdef int32_t i, size
+    cdef const uint8_t* start
+    for i in range(fields.header_count):
+        status = read_bytes(at, end, &size, &start, HEADER)
+        if status != OK:
+            return status
+        if size < 0:
+            return HEADER
+        fields.header_key_bytes += size
+        status = read_bytes(at, end, &size, &start, HEADER)
+        if status != OK:
+            return status
+        if size > 0:
+            fields.header_value_bytes += size
+    return OK
+
+
+cdef inline int read_record(Batch* batch, Fields* fields) noexcept nogil:
+    """Advances `batch` past the record only if all of it is sound."""
+    cdef const uint8_t* at = batch.at
+    cdef const uint8_t* end
+    cdef int32_t size
+    cdef int status = read_varint(&at, batch.end, &size)
+    if status != OK:
+        return status
+    if size < 0 or size > batch.end - at:
+        return LENGTH
+    end = at + size
+    if size == 0:
+        return TRUNCATED
+    at += 1
+    status = read_varlong(&at, end, &fields.timestamp_delta)
+    if status != OK:
+        return status
+    status = read_varint(&at, end, &fields.offset_delta)
+    if status != OK:
+        return status
+    status = read_bytes(&at, end, &fields.key_size, &fields.key, KEY)
+    if status != OK:
+        return status
+    status = read_bytes(&at, end, &fields.value_size, &fields.value, VALUE)
+    if status != OK:
+        return status
+    status = read_varint(&at, end, &fields.header_count)
+    if status != OK:
+        return status
+    if fields.header_count < 0 or fields.header_count > (end - at) // 2:
+        return HEADER_COUNT
+    fields.headers = at
+    fields.header_key_bytes = 0
+    fields.header_value_bytes = 0
+    if fields.header_count > 0:
+        status = read_headers(&at, end, fields)
+        if status != OK:
+            return status
+    if at != end:
+        return SURPLUS
+    if fields.offset_delta < 0 or fields.offset_delta > batch.last_offset_delta:
+        return OFFSET_DELTA
+    batch.at = at
+    batch.index += 1
+    return OK
+
+
+cdef inline int64_t timestamp_of(Batch* batch, Fields* fields) noexcept nogil:
+    if batch.log_append_time:
+        return batch.max_timestamp
+    return <int64_t>(<uint64_t>batch.base_timestamp + <uint64_t>fields.timestamp_delta)
+
+
+cdef inline bint has_room(Binary* column, int64_t rows, int64_t size) noexcept nogil:
+    return column.rows + rows <= column.rows_room and column.size + size <= column.size_room
+
+
+cdef inline void put(Binary* column, const uint8_t* start, int32_t size) noexcept nogil:
+    if size >= 0:
+        column.validity[column.rows >> 3] |= <uint8_t>(1 << (column.rows & 7))
+        if column.copied:
+            memcpy(column.data + column.size, start, size)
+            column.size += size
+    else:
+        column.nulls += 1
+    column.rows += 1
+    if column.copied:
+        column.ends[column.rows] = <int32_t>column.size
+
+
+cdef void put_headers(Sink* sink, Batch* batch, Fields* fields) noexcept nogil:
+    """Reads what read_headers found sound; `batch` already stands at the end of the record."""
+    cdef const uint8_t* at = fields.headers
+    cdef const uint8_t* start = at
+    cdef int32_t i, size = 0
+    for i in range(fields.header_count):
+        read_bytes(&at, batch.at, &size, &start, HEADER)
+        put(&sink.header_keys, start, size)
+        read_bytes(&at, batch.at, &size, &start, HEADER)
+        put(&sink.header_values, start, size)
+
+
+cdef int fill(
+    Sink* sink,
+    Batch* batch,
+    int64_t from_offset,
+    int64_t up_to_offset,
+    int64_t max_records,
+    int64_t max_bytes,
+    Fields* fields,
+) noexcept nogil:
+    cdef Batch before
+    cdef int status
+    cdef int64_t offset, size, key_size, value_size
+    while batch.index < batch.record_count:
+        before = batch[0]
+        status = read_record(batch, fields)
+        if status != OK:
+            return status
+        offset = batch.base_offset + fields.offset_delta
+        if offset < from_offset:
+            continue
+        key_size = fields.key_size if sink.keys.copied and fields.key_size > 0 else 0
+        value_size = fields.value_size if sink.values.copied and fields.value_size > 0 else 0
+        size = key_size + value_size
+        if sink.with_headers:
+            size += fields.header_key_bytes + fields.header_value_bytes
+        if (
+            offset >= up_to_offset
+            or sink.rows >= max_records
+            or (sink.rows > 0 and sink.data_bytes + size > max_bytes)
+        ):
+            sink.stopped_at = offset
+            return STOPPED
+        if (
+            sink.rows >= sink.rows_room
+            or not has_room(&sink.keys, 1, key_size)
+            or not has_room(&sink.values, 1, value_size)
+            or (
+                sink.with_headers
+                and fields.header_count > 0
+                and (
+                    not has_room(&sink.header_keys, fields.header_count, fields.header_key_bytes)
+                    or not has_room(
+                        &sink.header_values, fields.header_count, fields.header_value_bytes
+                    )
+                )
+            )
+        ):
+            batch[0] = before
+            return ROOM
+        sink.offsets[sink.rows] = offset
+        sink.timestamps[sink.rows] = timestamp_of(batch, fields)
+        put(&sink.keys, fields.key, fields.key_size)
+        put(&sink.values, fields.value, fields.value_size)
+        sink.rows += 1
+        if sink.with_headers:
+            if fields.header_count > 0:
+                put_headers(sink, batch, fields)
+            sink.list_ends[sink.rows] = <int32_t>sink.header_keys.rows
+        sink.data_bytes += size
+    return TRAILING if batch.at != batch.end else OK
+
+
+cdef Batch open_batch(header, Py_buffer* payload):
+    cdef Batch batch
+    batch.at = <const uint8_t*>payload.buf
+    batch.end = batch.at + payload.len
+    batch.base_offset = header.base_offset
+    batch.last_offset_delta = header.last_offset_delta
+    batch.base_timestamp = header.base_timestamp
+    batch.max_timestamp = header.max_timestamp
+    batch.log_append_time = (header.attributes & LOG_APPEND_TIME) != 0
+    batch.record_count = header.record_count
+    batch.index = 0
+    return batch
+
+
+cdef void* room_for(bytearray buffer, int64_t size) except NULL:
+    """At least `size` bytes, twice the old size if that is more, so that growth is seldom."""
+    cdef int64_t old = len(buffer)
+    if size > old:
+        PyByteArray_Resize(buffer, max(size, 2 * old))
+    return PyByteArray_AS_STRING(buffer)
+
+
+def unwritten(Py_ssize_t size):
+    """A buffer whose content nobody reads before writing it."""
+    return PyByteArray_FromStringAndSize(NULL, size)
+
+
+cdef class ColumnBuffers:
+    """The memory of one Binary."""
+
+    cdef bytearray validity, ends, data
+
+    def __cinit__(self):
+        self.validity = bytearray()
+        self.ends = bytearray(4)  # the first end is 0
+        self.data = bytearray()
+
+    cdef int make_room(self, Binary* column, int64_t rows, int64_t size) except -1:
+        cdef int64_t old = len(self.validity)
+        cdef int64_t total = column.rows + rows
+        column.validity = <uint8_t*>room_for(self.validity, (total + 7) // 8)
+        memset(column.validity + old, 0, len(self.validity) - old)
+        column.rows_room = len(self.validity) * 8
+        if column.copied:
+            column.ends = <int32_t*>room_for(self.ends, (total + 1) * 4)
+            column.rows_room = min(column.rows_room, <int64_t>len(self.ends) // 4 - 1)
+            column.data = <uint8_t*>room_for(self.data, column.size + size)
+            column.size_room = len(self.data)
+        return 0
+
+    cdef finish(self, Binary* column):
+        PyByteArray_Resize(self.validity, (column.rows + 7) // 8)
+        PyByteArray_Resize(self.ends, (column.rows + 1) * 4 if column.copied else 0)
+        PyByteArray_Resize(self.data, column.size)
+        return BinaryColumn(self.validity, column.nulls, self.ends, self.data)
+
+
+cdef class Columns:
+    """Rows appended batch by batch. After an exception the object is of no use any more."""
+
+    cdef Sink sink
+    cdef int64_t likely_bytes
+    cdef bytearray offsets, timestamps, list_ends
+    cdef ColumnBuffers keys, values, header_keys, header_values
+
+    def __cinit__(self, bint keys, bint values, bint headers, int64_t likely_bytes=0):
+        self.likely_bytes = likely_bytes
+        memset(&self.sink, 0, sizeof(Sink))
+        self.sink.keys.copied = keys
+        self.sink.values.copied = values
+        self.sink.with_headers = headers
+        self.sink.header_keys.copied = True
+        self.sink.header_values.copied = True
+        self.offsets = bytearray()
+        self.timestamps = bytearray()
+        self.list_ends = bytearray(4)
+        self.keys = ColumnBuffers()
+        self.values = ColumnBuffers()
+        self.header_keys = ColumnBuffers()
+        self.header_values = ColumnBuffers()
+
+    @property
+    def row_count(self):
+        return self.sink.rows
+
+    @property
+    def data_bytes(self):
+        return self.sink.data_bytes
+
+    def append(
+        self,
+        header,
+        payload,
+        int64_t from_offset,
+        int64_t up_to_offset,
+        int64_t max_records,
+        int64_t max_bytes,
+    ):
+        """Read one batch; the offset of the record it stopped before, or -1 at its end.
+
+        It stops at `up_to_offset`, at `max_records` rows in all and before the data grow beyond
+        `max_bytes`, though never before the first row.
+        """
+        cdef Py_buffer view
+        cdef Batch batch
+        cdef Fields fields
+        cdef int status = ROOM
+        PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+        try:
+            batch = open_batch(header, &view)
+            self.reserve(&batch, max_records, max_bytes)
+            while True:
+                with nogil:
+                    status = fill(
+                        &self.sink, &batch, from_offset, up_to_offset, max_records, max_bytes,
+                        &fields,
+                    )
+                if status != ROOM:
+                    break
+                self.make_room(&fields)
+        finally:
+            PyBuffer_Release(&view)
+        if status == STOPPED:
+            return self.sink.stopped_at
+        if status != OK:
+            raise faults.fault(status, batch.index, batch.base_offset)
+        return -1
+
+    cdef int reserve(self, Batch* batch, int64_t max_records, int64_t max_bytes) except -1:
+        """Room for what the batch probably holds; memory not touched costs nothing."""
+        cdef int64_t rows = max(0, min(batch.record_count, max_records - self.sink.rows))
+        cdef int64_t size = max(0, min(batch.end - batch.at, max_bytes - self.sink.data_bytes))
+        if self.sink.rows == 0:
+            size = max(size, min(self.likely_bytes, max_bytes))
+        self.make_rows(rows)
+        self.keys.make_room(&self.sink.keys, rows, 0)
+        self.values.make_room(&self.sink.values, rows, size)
+        return 0
+
+    cdef int make_rows(self, int64_t rows) except -1:
+        cdef int64_t total = self.sink.rows + rows
+        self.sink.offsets = <int64_t*>room_for(self.offsets, total * 8)
+        self.sink.timestamps = <int64_t*>room_for(self.timestamps, total * 8)
+        self.sink.rows_room = min(len(self.offsets), len(self.timestamps)) // 8
+        if self.sink.with_headers:
+            self.sink.list_ends = <int32_t*>room_for(self.list_ends, (total + 1) * 4)
+            self.sink.rows_room = min(self.sink.rows_room, <int64_t>len(self.list_ends) // 4 - 1)
+        return 0
+
+    cdef int make_room(self, Fields* fields) except -1:
+        self.make_rows(1)
+        self.keys.make_room(&self.sink.keys, 1, max(0, fields.key_size))
+        self.values.make_room(&self.sink.values, 1, max(0, fields.value_size))
+        if self.sink.with_headers:
+            self.header_keys.make_room(
+                &self.sink.header_keys, fields.header_count, fields.header_key_bytes
+            )
+            self.header_values.make_room(
+                &self.sink.header_values, fields.header_count, fields.header_value_bytes
+            )
+        return 0
+
+    def finish(self):
+        headers = None
+        if self.sink.with_headers:
+            PyByteArray_Resize(self.list_ends, (self.sink.rows + 1) * 4)
+            headers = HeaderColumns(
+                self.list_ends,
+                self.header_keys.finish(&self.sink.header_keys),
+                self.header_values.finish(&self.sink.header_values),
+            )
+        PyByteArray_Resize(self.offsets, self.sink.rows * 8)
+        PyByteArray_Resize(self.timestamps, self.sink.rows * 8)
+        return (
+            self.offsets,
+            self.timestamps,
+            self.keys.finish(&self.sink.keys),
+            self.values.finish(&self.sink.values),
+            headers,
+        )
+
+
+cdef int scan_batch(
+    Batch* batch, bint consecutive, bint require_keys, int64_t* least, int64_t* greatest,
+    int64_t* offset_of_greatest,
+) noexcept nogil:
+    cdef Fields fields
+    cdef int status
+    cdef int64_t timestamp
+    while batch.index < batch.record_count:
+        status = read_record(batch, &fields)
+        if status != OK:
+            return status
+        if consecutive and fields.offset_delta != batch.index - 1:
+            batch.index -= 1
+            return NOT_CONSECUTIVE
+        if require_keys and fields.key_size < 0:
+            batch.index -= 1
+            return NO_KEY
+        timestamp = timestamp_of(batch, &fields)
+        if timestamp > greatest[0]:
+            greatest[0] = timestamp
+            offset_of_greatest[0] = batch.base_offset + fields.offset_delta
+        if timestamp != NO_TIMESTAMP and (least[0] == NO_TIMESTAMP or timestamp < least[0]):
+            least[0] = timestamp
+    return TRAILING if batch.at != batch.end else OK
+
+
+def scan(header, payload, bint consecutive, bint require_keys):
+    """Check every record; the least and the greatest timestamp, and the offset of the latter.
+
+    Records without a timestamp (-1) do not count for the least. The first of equals wins.
+    """
+    cdef Py_buffer view
+    cdef Batch batch
+    cdef int status
+    cdef int64_t least = NO_TIMESTAMP, greatest = NO_TIMESTAMP, offset_of_greatest = -1
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        batch = open_batch(header, &view)
+        with nogil:
+            status = scan_batch(
+                &batch, consecutive, require_keys, &least, &greatest, &offset_of_greatest
+            )
+    finally:
+        PyBuffer_Release(&view)
+    if status != OK:
+        raise faults.fault(status, batch.index, batch.base_offset)
+    return least, greatest, offset_of_greatest
+
+
+def find(header, payload, int64_t timestamp, int64_t from_offset):
+    """Offset and timestamp of the first record from `from_offset` on that is not earlier."""
+    cdef Py_buffer view
+    cdef Batch batch
+    cdef Fields fields
+    cdef int status = OK
+    cdef int64_t offset = -1, at = -1
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        batch = open_batch(header, &view)
+        with nogil:
+            while batch.index < batch.record_count:
+                status = read_record(&batch, &fields)
+                if status != OK:
+                    break
+                at = timestamp_of(&batch, &fields)
+                offset = batch.base_offset + fields.offset_delta
+                if at >= timestamp and offset >= from_offset:
+                    status = STOPPED
+                    break
+            else:
+                if batch.at != batch.end:
+                    status = TRAILING
+    finally:
+        PyBuffer_Release(&view)
+    if status == STOPPED:
+        return offset, at
+    if status != OK:
+        raise faults.fault(status, batch.index, batch.base_offset)
+    return None

@@ -1,0 +1,109 @@
+"""Records as Arrow lays them out: plain buffers that a caller may wrap without a copy.
+
+Integers are in the machine's byte order, offsets of variable-size columns are int32 with one more
+entry than there are rows, validity is one bit per row, lowest bit first, 1 for present.
+`pyarrow.Array.from_buffers(type, rows, [validity, offsets, data])` takes a `BinaryColumn` as it
+is. Nothing here imports pyarrow.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from runnel.wire.batch import BatchHeader
+
+
+class ControlType(IntEnum):
+    """The second int16 of a control record's key."""
+
+    UNKNOWN = -1
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class Record(NamedTuple):
+    """One record by itself. `offset` -1 means: the one after the record before."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int = -1
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    offset: int = -1
+
+
+class BinaryColumn(NamedTuple):
+    """`offsets` and `data` are empty if the decoder was told to leave the bytes out."""
+
+    validity: bytearray
+    null_count: int
+    offsets: bytearray
+    data: bytearray
+
+    def values(self) -> list[bytes | None]:
+        ends = memoryview(self.offsets).cast("i")
+        with memoryview(self.data) as data:
+            return [
+                bytes(data[ends[row] : ends[row + 1]])
+                if self.validity[row >> 3] >> (row & 7) & 1
+                else None
+                for row in range(len(ends) - 1)
+            ]
+
+
+class HeaderColumns(NamedTuple):
+    """list<struct<key: string, value: binary>>: headers of row r are list_offsets[r : r + 1]."""
+
+    list_offsets: bytearray
+    keys: BinaryColumn  # no nulls, valid UTF-8
+    values: BinaryColumn
+
+
+class BatchRows(NamedTuple):
+    """Which rows came from which batch, for readers that hide aborted transactions."""
+
+    header: BatchHeader
+    position: int  # of the batch in the bytes given
+    first_row: int
+    row_count: int
+    control: ControlType | None  # None for a batch of ordinary records
+
+
+class RecordColumns(NamedTuple):
+    """A run of records. To go on, decode from `position` with `from_offset=next_offset`."""
+
+    row_count: int
+    offsets: bytearray  # int64
+    timestamps: bytearray  # int64, milliseconds
+    keys: BinaryColumn
+    values: BinaryColumn
+    headers: HeaderColumns | None
+    batches: list[BatchRows]
+    position: int  # of the first batch not read to its end
+    next_offset: int
+
+    def rows(self) -> Iterator[Record]:
+        """Record by record, for people to read; needs keys and values. Not a fast path."""
+        headers = self._headers_by_row()
+        columns = zip(
+            self.keys.values(),
+            self.values.values(),
+            memoryview(self.timestamps).cast("q"),
+            headers,
+            memoryview(self.offsets).cast("q"),
+            strict=True,
+        )
+        for row in columns:
+            yield Record(*row)
+
+    def _headers_by_row(self) -> list[list[tuple[str, bytes | None]]]:
+        if self.headers is None:
+            return [[] for _ in range(self.row_count)]
+        keys = [(key or b"").decode() for key in self.headers.keys.values()]
+        pairs = list(zip(keys, self.headers.values.values(), strict=True))
+        ends = memoryview(self.headers.list_offsets).cast("i")
+        return [pairs[ends[row] : ends[row + 1]] for row in range(self.row_count)]
