@@ -1,0 +1,214 @@
+"""The operating system's files behind `ports.Disk`: the only module that opens, writes or syncs one.
+
+`OsFile` closes its descriptor when the last reference to it goes, never earlier: whoever holds a
+`FileSlice` may hand its descriptor to the kernel although the segment has been evicted from
+`OpenFiles`, rolled away or deleted meanwhile. So nothing here has to count readers.
+"""
+
+import contextlib
+import os
+import shutil
+from collections import deque
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from runnel.ports import Readable
+
+READ_WHOLE_MAX_BYTES = 256 << 20
+
+
+class OsFile:
+    """One open file. Reads and writes name their position, so no two users share a cursor."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def write_at(self, position: int, data: Readable) -> int:
+        return os.pwrite(self._fd, data, position)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        data = os.pread(self._fd, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]  # a signal or the end of the file: only the next read tells
+        while size > len(data) and (
+            part := os.pread(self._fd, size - len(data), position + len(data))
+        ):
+            parts.append(part)
+            data = b"".join(parts)
+        return data
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
+
+
+class OsDisk:
+    """Folders and files of the operating system. Paths are plain strings, joined with a slash."""
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return OsFile(path, os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def list(self, path: str) -> Sequence[str]:
+        return sorted(os.listdir(path))  # noqa: PTH208  names, not Path objects: 10 k folders at start
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)  # noqa: PTH108
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)  # noqa: PTH105
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def read_whole(self, path: str) -> bytes:
+        file = self.open(path)
+        size = file.size()
+        if size > READ_WHOLE_MAX_BYTES:
+            raise OSError(f"{path} has {size} bytes, more than is read at once")
+        return file.read_at(0, size)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size  # noqa: PTH116
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
+
+
+class MemoryDisk:
+    """Files that live in memory and go with the process, for topics with `runnel.storage=memory`.
+
+    They are memory files of the kernel, so that `sendfile` serves them like any other.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[str, MemoryFile] = {}
+        self._folders: set[str] = set()
+
+    def open(self, path: str, *, create: bool = False) -> "MemoryFile":
+        file = self._files.get(path)
+        if file is None:
+            if not create:
+                raise FileNotFoundError(path)
+            fd = os.memfd_create(PurePosixPath(path).name, os.MFD_CLOEXEC)
+            file = self._files[path] = MemoryFile(path, fd)
+        return file
+
+    def exists(self, path: str) -> bool:
+        return path in self._files or path in self._folders
+
+    def list(self, path: str) -> Sequence[str]:
+        if path not in self._folders:
+            raise FileNotFoundError(path)
+        prefix = path + "/"
+        everything = [*self._files, *self._folders]
+        return sorted({p[len(prefix) :].split("/")[0] for p in everything if p.startswith(prefix)})
+
+    def make_dir(self, path: str) -> None:
+        while path not in self._folders and path not in ("", "/"):
+            self._folders.add(path)
+            path = path.rpartition("/")[0]
+
+    def remove(self, path: str) -> None:
+        if self._files.pop(path, None) is None:
+            raise FileNotFoundError(path)
+
+    def remove_tree(self, path: str) -> None:
+        for name in [p for p in self._files if p.startswith(path + "/")]:
+            del self._files[name]
+        self._folders = {p for p in self._folders if p != path and not p.startswith(path + "/")}
+
+    def rename(self, source: str, target: str) -> None:
+        if source in self._files:
+            self._files[target] = self._files.pop(source)
+            return
+        if source not in self._folders:
+            raise FileNotFoundError(source)
+        for name in [p for p in self._files if p.startswith(source + "/")]:
+            self._files[target + name[len(source) :]] = self._files.pop(name)
+        self._folders = {
+            target + p[len(source) :] if p == source or p.startswith(source + "/") else p
+            for p in self._folders
+        }
+
+    def sync_dir(self, path: str) -> None:
+        pass
+
+    def read_whole(self, path: str) -> bytes:
+        file = self.open(path)
+        return file.read_at(0, file.size())
+
+    def size(self, path: str) -> int:
+        return self.open(path).size()
+
+    def modified_ms(self, path: str) -> int:
+        return os.fstat(self.open(path).fileno()).st_mtime_ns // 1_000_000
+
+
+class MemoryFile(OsFile):
+    __slots__ = ()
+
+    def sync(self) -> None:
+        pass
+
+
+class Releasable(Protocol):
+    """Something that can let go of its open file and open it again when it is asked to."""
+
+    def release(self) -> None: ...
+
+
+class OpenFiles:
+    """Bounds how many segments hold a descriptor: opening one past the limit releases the oldest.
+
+    First in, first out: a busy segment that is released is opened again at its next use, which
+    costs one open per `limit` opens of others, and so needs no bookkeeping on the hot path.
+    """
+
+    def __init__(self, limit: int) -> None:
+        assert limit > 0, limit
+        self._limit = limit
+        self._holders: deque[Releasable] = deque()
+
+    def opened(self, holder: Releasable) -> None:
+        while len(self._holders) >= self._limit:
+            self._holders.popleft().release()
+        self._holders.append(holder)
+
+    def __len__(self) -> int:
+        return len(self._holders)

@@ -1,0 +1,511 @@
+"""One partition's log: segments in order, and the state that its batches imply.
+
+Four offsets, never mixed: `log_start_offset` (first that may be read), `flushed_offset` (everything
+before it survives a power loss), `log_end_offset` (the next to be written); the high watermark is
+the partition's and comes in as an argument.
+
+Rules:
+  - everything but `Flush.run` and `Purge.run` happens on the loop;
+  - an OSError from a write or a sync takes the log offline for good (`offline` says why). What was
+    acknowledged is still in the files; recovery at the next start cuts what was not;
+  - the recovery point that a checkpoint file holds may be too low, never too high.
+"""
+
+import random
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import NamedTuple
+
+from runnel.config.topic import NEVER, LogConfig
+from runnel.errors import ErrorCode, RunnelError
+from runnel.ports import Clock, Disk, Readable
+from runnel.storage.batches import split_batches
+from runnel.storage.checkpoints import encode_epochs
+from runnel.storage.epochs import LeaderEpochs
+from runnel.storage.files import OpenFiles
+from runnel.storage.flush import Flush
+from runnel.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from runnel.storage.producers import ProducerStates
+from runnel.storage.rebuild import rebuild_producers
+from runnel.storage.retention import ClockGuard, Deleted, expired
+from runnel.storage.segment import INDEX, LOG, SNAPSHOT, SUFFIXES, TIME_INDEX, TXN_INDEX, Segment
+from runnel.storage.transactions import AbortedTransaction, read_marker
+from runnel.storage.trash import Trash
+from runnel.types import FileSlice, TopicId, TopicPartition
+from runnel.wire.batch import CONTROL, BatchHeader
+
+
+class Surroundings(NamedTuple):
+    """What a log needs of the world, the same for every log of one disk."""
+
+    disk: Disk
+    open_files: OpenFiles
+    clock: Clock
+    clock_guard: ClockGuard
+    random: random.Random
+    trash: Trash
+
+
+class Log:
+    """Made by `recovery.load_log` and `LogStore.create`; owned by the partition that uses it."""
+
+    def __init__(
+        self, around: Surroundings, folder: str, partition: TopicPartition, topic_id: TopicId,
+        config: LogConfig, segments: list[Segment], epochs: LeaderEpochs, producers: ProducerStates,
+    ) -> None:  # fmt: skip
+        assert segments, folder
+        self.topic, self.index = partition
+        self.topic_id = topic_id
+        self.folder = folder
+        self.epochs = epochs
+        self.producers = producers
+        self.offline: str | None = None
+        self.segments = segments
+        self.snapshots: list[int] = []  # offsets of the producer snapshots on disk, ascending
+        self.unsynced_paths: list[str] = []
+        self.unsynced_folders: list[str] = []
+        # Called when `flushed_offset` goes down, before another batch can be written.
+        self.on_recovery_point_lowered: Callable[[], None] = lambda: None
+        self._around = around
+        self._active = segments[-1]
+        self.log_start_offset = segments[0].base_offset
+        self.log_end_offset = self._active.next_offset
+        self.flushed_offset = self.log_start_offset
+        self.opened_high_watermark = self.log_start_offset  # as checkpointed, within the log (R5)
+        self._flush: Flush | None = None
+        self._generation = 0
+        self._config = config
+        self._jitter_ms = self._draw_jitter_ms()
+        self._set_roll_limits()
+
+    @property
+    def partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.index)
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+        self._set_roll_limits()
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        return self.producers.first_unstable_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self.segments)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a flush would find anything to do."""
+        return (
+            self.log_end_offset > self.flushed_offset
+            or self.epochs.dirty
+            or bool(self.unsynced_paths)
+            or bool(self.unsynced_folders)
+        )
+
+    # Appending
+
+    def append(self, header: BatchHeader, raw: Readable, now_ms: int) -> None:
+        """One batch, offset and epoch stamped, CRC and sequence checked. Durable after a flush.
+
+        Raises KAFKA_STORAGE_ERROR; then the log is offline and no state has changed.
+        """
+        if self.offline is not None:
+            raise self._offline_error()
+        marker = read_marker(memoryview(raw)) if header.attributes & CONTROL else None
+        segment = self._active
+        size = segment.size
+        if size and (
+            size + len(raw) > self._roll_bytes
+            or header.max_timestamp > self._roll_timestamp
+            or header.base_offset + header.last_offset_delta > self._roll_offset
+        ):
+            segment = self.roll(now_ms, header.base_offset)
+            size = 0
+        try:
+            segment.append(header, raw)
+        except OSError as error:
+            raise self.fail(error) from error
+        self.log_end_offset = segment.next_offset
+        if header.partition_leader_epoch > self.epochs.latest_epoch:
+            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            aborted = self.producers.update(header, marker)
+            if aborted is not None:
+                segment.txn_index.append(aborted)
+        if not size:
+            self._set_roll_limits()
+
+    def append_as_follower(self, records: memoryview, now_ms: int) -> int:
+        """Batches from the leader, offsets and epochs as it gave them (R11). How many were new.
+
+        Batches that end before the end of this log are passed over. Raises CORRUPT_MESSAGE for a
+        bad CRC or magic, and OFFSET_OUT_OF_RANGE for a batch that reaches back into the log; the
+        batches before it are appended then. A partial batch at the end is left for the next fetch.
+        """
+        appended = 0
+        for header, raw in split_batches(records):
+            last_offset = header.base_offset + header.last_offset_delta
+            if last_offset < self.log_end_offset:
+                continue
+            if header.base_offset < self.log_end_offset:
+                raise RunnelError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"{self.partition}: batch {header.base_offset}..{last_offset} reaches back"
+                    f" before {self.log_end_offset}",
+                )
+            self.append(header, raw, now_ms)
+            appended += 1
+        return appended
+
+    def maybe_roll(self, now_ms: int) -> bool:
+        """Close an active segment whose age is over `segment.ms` although nothing is written."""
+        segment = self._active
+        if self.offline is not None or not segment.size:
+            return False
+        since_ms = segment.first_timestamp if segment.first_timestamp >= 0 else segment.created_ms
+        if now_ms - since_ms <= self._config.segment_ms - self._jitter_ms:
+            return False
+        self.roll(now_ms, self.log_end_offset)
+        return True
+
+    def roll(self, now_ms: int, base_offset: int) -> Segment:
+        """Close the active segment and start one at `base_offset`. Raises KAFKA_STORAGE_ERROR."""
+        assert base_offset >= self.log_end_offset, (base_offset, self.log_end_offset)
+        try:
+            segment = self._new_segment(base_offset, now_ms)
+            segment.start_empty()
+            self._write_snapshot(base_offset)
+        except OSError as error:
+            raise self.fail(error) from error
+        self._active.close_for_writing()
+        self._active.next_offset = base_offset
+        self.segments.append(segment)
+        self._active = segment
+        self.log_end_offset = base_offset
+        self._jitter_ms = self._draw_jitter_ms()
+        self._set_roll_limits()
+        return segment
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        if self.folder not in self.unsynced_folders:
+            self.unsynced_folders.append(self.folder)
+        return Segment(
+            self._around.disk, self._around.open_files, self.folder, base_offset,
+            index_interval_bytes=self._config.index_interval_bytes, created_ms=now_ms,
+        )  # fmt: skip
+
+    def _write_snapshot(self, offset: int) -> None:
+        """Producer state at `offset`. Synced by the next flush; a torn one is found by its CRC."""
+        path = f"{self.folder}/{offset:020d}{SNAPSHOT}"
+        file = self._around.disk.open(path, create=True)
+        file.truncate(0)
+        data = self.producers.snapshot()
+        written = file.write_at(0, data)
+        if written != len(data):
+            raise OSError(f"{path}: wrote {written} of {len(data)} bytes")
+        if offset not in self.snapshots:
+            self.snapshots.append(offset)
+        self.unsynced_paths.append(path)
+
+    def _draw_jitter_ms(self) -> int:
+        limit = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        return self._around.random.randrange(limit) if limit > 0 else 0
+
+    def _set_roll_limits(self) -> None:
+        """What `append` compares with, so that it computes nothing.
+
+        An entry of an index stands for more than `index.interval.bytes`, so a limit in bytes keeps
+        both within `segment.index.bytes`, with the one time entry that closing adds.
+        """
+        config, segment = self._config, self._active
+        entries = min(
+            config.segment_index_bytes // OFFSET_ENTRY_SIZE,
+            config.segment_index_bytes // TIME_ENTRY_SIZE - 1,
+        )
+        self._roll_bytes = min(
+            config.segment_bytes, max(entries, 1) * (config.index_interval_bytes + 1)
+        )
+        self._roll_offset = segment.base_offset + MAX_RELATIVE_OFFSET
+        first_timestamp = segment.first_timestamp if segment.size else -1
+        self._roll_timestamp = NEVER
+        if first_timestamp >= 0:
+            self._roll_timestamp = first_timestamp + config.segment_ms - self._jitter_ms
+
+    # Reading
+
+    def slice(
+        self, offset: int, max_bytes: int, before_offset: int, *, at_least_one: bool
+    ) -> FileSlice | None:
+        """Whole batches from the one that holds `offset`; None when there is nothing to give.
+
+        The first may start before `offset`. They lie in one segment, end before `before_offset`
+        (high watermark, last stable offset or log end) and take at most `max_bytes`, except that
+        the first is given whole if `at_least_one`. The cut at `max_bytes` is made at an indexed
+        batch, which is up to one index interval early, because finding the last batch that fits
+        would mean walking headers; so no partial batch is ever sent. Raises OFFSET_OUT_OF_RANGE.
+        """
+        if offset < self.log_start_offset or offset > self.log_end_offset:
+            raise RunnelError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.partition}: {offset} is not in"
+                f" {self.log_start_offset}..{self.log_end_offset}",
+            )
+        if self.offline is not None:
+            raise self._offline_error()
+        if offset >= before_offset:
+            return None
+        segment = self._active
+        try:
+            if offset >= segment.base_offset:
+                return segment.slice(offset, max_bytes, before_offset, at_least_one=at_least_one)
+            for segment in self.segments[self._slot_of(offset) :]:
+                if segment.base_offset >= before_offset:
+                    return None
+                found = segment.slice(offset, max_bytes, before_offset, at_least_one=at_least_one)
+                if found is not None or segment.position_of(offset) < segment.size:
+                    return found  # only a segment without a batch at or after `offset` is passed
+        except OSError as error:
+            raise self.fail(error) from error
+        return None
+
+    def aborted_in(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
+        """Aborted transactions that touch the half-open range, for readers of committed data."""
+        found: list[AbortedTransaction] = []
+        for segment in self.segments[self._slot_of(from_offset) :]:
+            if segment.txn_index.collect(from_offset, to_offset, found):
+                break
+        return found
+
+    def _slot_of(self, offset: int) -> int:
+        """Which segment holds `offset`, or the first if it lies before all."""
+        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
+
+    # Cutting at the end
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut everything from the batch that holds `offset` on, durably. Raises KAFKA_STORAGE_ERROR.
+
+        The epoch cache is cut even if no bytes are (R10). The log ends at the cut, so a batch that
+        straddles `offset` is fetched again whole.
+        """
+        if self.offline is not None:
+            raise self._offline_error()
+        self.epochs.truncate_from_end(offset)
+        if offset >= self.log_end_offset:
+            return
+        if offset <= self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._generation += 1
+        try:
+            keep = bisect_left(self.segments, offset, key=_base_offset)
+            self._discard(self.segments[keep:])
+            del self.segments[keep:]
+            self._active = self.segments[-1]
+            self._active.truncate(offset)
+            self._truncated(self._active.next_offset)
+            self._reload_producers()
+        except OSError as error:
+            raise self.fail(error) from error
+        self._set_roll_limits()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Empty the log; the next batch gets `offset` or a later one (R12)."""
+        if self.offline is not None:
+            raise self._offline_error()
+        self._generation += 1
+        self.epochs.clear()
+        self.producers = ProducerStates()
+        try:
+            self._discard(self.segments)
+            segment = self._new_segment(offset, self._around.clock.wall_ms())
+            segment.start_empty()
+            segment.file.truncate(0)
+            self.segments[:] = [segment]
+            self._active = segment
+            self.log_start_offset = offset
+            self._truncated(offset)
+        except OSError as error:
+            raise self.fail(error) from error
+        self._set_roll_limits()
+
+    def _truncated(self, log_end_offset: int) -> None:
+        self.log_end_offset = log_end_offset
+        self.log_start_offset = min(self.log_start_offset, log_end_offset)
+        for offset in [o for o in self.snapshots if o > log_end_offset]:
+            self._remove_snapshot(offset)
+        self._around.disk.sync_dir(self.folder)
+        if self.flushed_offset > log_end_offset:
+            self.flushed_offset = log_end_offset
+            self.on_recovery_point_lowered()
+
+    def _reload_producers(self) -> None:
+        self.producers = rebuild_producers(
+            self._around.disk, self.segments, self.snapshots, self.log_end_offset
+        )
+
+    # Cutting at the start
+
+    def delete_records(self, before_offset: int) -> None:
+        """The log now starts at `before_offset`, which the caller holds at or below the high
+
+        watermark (R34). Whole segments below it go with the next `retain`.
+        """
+        assert before_offset <= self.log_end_offset, (before_offset, self.log_end_offset)
+        if before_offset > self.log_start_offset:
+            self.log_start_offset = before_offset
+            self.epochs.truncate_from_start(before_offset)
+            self.producers.high_watermark_moved(before_offset)
+
+    def retain(self, now_ms: int, high_watermark: int) -> list[Deleted]:
+        """Let go of segments by age, size or log start (R33). Raises KAFKA_STORAGE_ERROR.
+
+        An active segment whose time has come is rolled first, so that a log is never without one.
+        Age is not asked while the clock cannot be trusted, see `ClockGuard`.
+        """
+        if self.offline is not None:
+            raise self._offline_error()
+        disk = self._around.disk
+        try:
+            going = expired(
+                self.segments,
+                self._config,
+                now_ms=now_ms if self._around.clock_guard.trusts_clock() else None,
+                high_watermark=high_watermark,
+                log_start_offset=self.log_start_offset,
+                modified_ms=lambda segment: disk.modified_ms(segment.path(LOG)),
+            )
+            if not going:
+                return []
+            deleted = [Deleted(s.base_offset, s.next_offset, s.size, why) for s, why in going]
+            if len(going) == len(self.segments):
+                self.roll(now_ms, self.log_end_offset)
+            start = self.segments[len(going)].base_offset
+            self.delete_records(max(start, self.log_start_offset))
+            self.flushed_offset = max(self.flushed_offset, start)
+            self._discard([segment for segment, _ in going])
+            del self.segments[: len(going)]
+        except OSError as error:
+            raise self.fail(error) from error
+        return deleted
+
+    def _discard(self, segments: list[Segment]) -> None:
+        """Rename the files of these segments out of the way; the trash removes them in time."""
+        for segment in segments:
+            for suffix in SUFFIXES:
+                self._around.trash.discard_file(
+                    segment.path(suffix), self._config.file_delete_delay_ms
+                )
+            if segment.base_offset in self.snapshots:
+                self.snapshots.remove(segment.base_offset)
+
+    def _remove_snapshot(self, offset: int) -> None:
+        self.snapshots.remove(offset)
+        self._around.disk.remove(f"{self.folder}/{offset:020d}{SNAPSHOT}")
+
+    # Flushing
+
+    def begin_flush(
+        self, *, sync_active: bool | None = None, sync_indexes: bool = False
+    ) -> Flush | None:
+        """Collect what is not durable yet; None when there is nothing, or one is under way.
+
+        With durability `os` only closed segments are synced, as Kafka does, and the active one has
+        its index entries written; `sync_active` says otherwise.
+        """
+        if self._flush is not None or self.offline is not None:
+            return None
+        if sync_active is None:
+            sync_active = self._config.durability != "os"
+        dirty = self.segments[self._slot_of(self.flushed_offset) :]
+        next_offset = self.log_end_offset if sync_active else self._active.base_offset
+        files = [s.file for s in dirty if s.size and (sync_active or not s.is_active)]
+        if next_offset <= self.flushed_offset:
+            next_offset, files = self.flushed_offset, []
+        flush = Flush(self._around.disk, self.folder, self._generation, next_offset, files)
+        for segment in dirty:
+            for index, suffix in (
+                (segment.index, INDEX), (segment.time_index, TIME_INDEX), (segment.txn_index, TXN_INDEX)
+            ):  # fmt: skip
+                write = index.unwritten(segment.path(suffix))
+                if write is not None:
+                    index.written()
+                    flush.index_writes.append((write, sync_indexes or suffix == TXN_INDEX))
+            if not segment.is_active:
+                flush.paths += [segment.path(s) for s in (INDEX, TIME_INDEX)]
+        flush.paths += self.unsynced_paths
+        flush.sync_folders(*self.unsynced_folders)
+        if self.epochs.dirty:
+            flush.epochs = encode_epochs(self.epochs.entries)
+        if not (
+            files or flush.index_writes or flush.paths or self.unsynced_folders or flush.epochs
+        ):
+            return None
+        self.epochs.dirty = False
+        self.unsynced_paths, self.unsynced_folders = [], []
+        self._flush = flush
+        return flush
+
+    def end_flush(self, flush: Flush) -> None:
+        """On the loop, after `flush.run`. A failure takes the log offline; nothing is raised."""
+        assert flush is self._flush, "a flush ends once, on its own log"
+        self._flush = None
+        if flush.error is not None:
+            self.fail(flush.error)
+        elif flush.generation == self._generation:
+            self.flushed_offset = max(self.flushed_offset, flush.next_offset)
+
+    def flush(self, *, sync_indexes: bool = False) -> None:
+        """All of it inline. Raises KAFKA_STORAGE_ERROR."""
+        flush = self.begin_flush(sync_active=True, sync_indexes=sync_indexes)
+        if flush is not None:
+            flush.run()
+            self.end_flush(flush)
+        if self.offline is not None:
+            raise self._offline_error()
+
+    def close(self) -> None:
+        """After a clean stop: everything written and synced, so that opening reads next to nothing.
+
+        No snapshot is written where there never was a producer: none at all means none to Kafka.
+        """
+        assert self._flush is None, "end the flush under way first"
+        if self.offline is not None:
+            return
+        try:
+            if (self.producers.producers or self.snapshots) and (
+                not self.snapshots or self.snapshots[-1] < self.log_end_offset
+            ):
+                self._write_snapshot(self.log_end_offset)
+        except OSError as error:
+            raise self.fail(error) from error
+        self._active.index_max_timestamp()
+        self.flush(sync_indexes=True)
+        for segment in self.segments:
+            segment.release()
+
+    def fail(self, error: OSError) -> RunnelError:
+        """Take the log offline. The returned error is for the caller to raise, if it has one."""
+        if self.offline is None:
+            self.offline = f"{self.partition} is offline: {error}"
+        return self._offline_error()
+
+    def _offline_error(self) -> RunnelError:
+        return RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, self.offline or "")
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

@@ -1,0 +1,327 @@
+"""Opening a log: after a clean stop by reading next to nothing, after a crash by scanning.
+
+After a crash the segments from the recovery point on are read whole (R30): each batch must have a
+sane header, follow the one before, and match its CRC. The log is cut at the first byte that fails,
+later segments go, indexes, producer state and epochs are made anew, and all of it is synced before
+anyone may append. A tail of zeros, preallocated or left by the file system, is no batch either.
+Segments before the recovery point are durable and are not read.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from runnel.config.topic import LogConfig
+from runnel.errors import ErrorCode, RunnelError
+from runnel.ports import Disk, File
+from runnel.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    decode_epochs,
+    decode_partition_metadata,
+)
+from runnel.storage.epochs import LeaderEpochs
+from runnel.storage.folder import FolderFiles, Notice, list_folder
+from runnel.storage.log import Log, Surroundings
+from runnel.storage.producers import ProducerStates
+from runnel.storage.rebuild import rebuild_producers
+from runnel.storage.segment import LOG, SNAPSHOT, Segment
+from runnel.storage.transactions import read_marker
+from runnel.types import NO_TOPIC_ID, TopicId, TopicPartition
+from runnel.wire.batch import (
+    CONTROL,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    crc32c,
+)
+
+T = TypeVar("T")
+
+READ_BYTES = 1 << 20
+_OLD_MESSAGE = struct.Struct(">qiIb")  # offset, size, CRC-32 of what follows it, magic
+
+
+class Wanted(NamedTuple):
+    """What the checkpoint files of the data folder say about a log."""
+
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+
+
+def load_log(
+    around: Surroundings, folder: str, partition: TopicPartition, config: LogConfig, wanted: Wanted,
+    notices: list[Notice],
+) -> Log:  # fmt: skip
+    """Raises OSError, or RunnelError for a format of a later release: then nothing was changed."""
+    disk = around.disk
+    files = list_folder(disk, folder, notices)
+    topic_id = _read_topic_id(disk, folder, notices)
+    epochs = _read_epochs(disk, folder, notices)
+    segments = _segments(around, folder, config, files)
+    clean = wanted.clean and not files.replaced
+    if clean and segments and not _find_end(segments[-1], notices):
+        clean = False
+    epochs_known = epochs is not None
+    epochs = epochs or LeaderEpochs()
+    if clean:
+        producers = ProducerStates()
+        if segments and files.snapshots:
+            end = segments[-1].next_offset
+            producers = rebuild_producers(disk, segments, files.snapshots, end)
+    else:
+        producers = _recover(disk, config, segments, files, epochs, wanted.recovery_point, notices)
+    if segments and segments[-1].next_offset < wanted.log_start_offset:
+        notices.append(Notice(folder, f"ends before its start {wanted.log_start_offset}: emptied"))
+        for segment in segments:
+            files.remove_segment(disk, segment.base_offset)
+        segments.clear()
+        producers = ProducerStates()
+    if not segments:
+        segments.append(_first_segment(around, folder, config, max(wanted.log_start_offset, 0)))
+    if not epochs_known:
+        _rebuild_epochs(segments, epochs)
+    segments[-1].activate()
+    log = Log(around, folder, partition, topic_id, config, segments, epochs, producers)
+    log.log_start_offset = max(wanted.log_start_offset, segments[0].base_offset)
+    epochs.truncate_from_end(log.log_end_offset + 1)
+    epochs.truncate_from_start(log.log_start_offset)
+    log.snapshots = _without_strays(disk, folder, segments, files.snapshots, log.log_end_offset)
+    if clean:
+        log.flushed_offset = log.log_end_offset
+    else:
+        log.flushed_offset = min(
+            max(wanted.recovery_point, log.log_start_offset), log.log_end_offset
+        )
+        log.unsynced_folders.append(folder)
+        _sync_scanned(log)
+    return log
+
+
+def _sync_scanned(log: Log) -> None:
+    """What the scan found may be in the page cache alone: the recovery point passes it only now."""
+    base = log.segments[-1].base_offset
+    log.flushed_offset = min(log.flushed_offset, base)
+    log.flush()
+
+
+def _segments(
+    around: Surroundings, folder: str, config: LogConfig, files: FolderFiles
+) -> list[Segment]:
+    segments: list[Segment] = []
+    for base_offset in files.bases:
+        segment = Segment(
+            around.disk, around.open_files, folder, base_offset,
+            index_interval_bytes=config.index_interval_bytes, created_ms=around.clock.wall_ms(),
+        )  # fmt: skip
+        segment.size = around.disk.size(segment.path(LOG))
+        if segments:
+            segments[-1].is_active = False
+            segments[-1].next_offset = base_offset
+        segments.append(segment)
+    return segments
+
+
+def _first_segment(
+    around: Surroundings, folder: str, config: LogConfig, base_offset: int
+) -> Segment:
+    segment = Segment(
+        around.disk, around.open_files, folder, base_offset,
+        index_interval_bytes=config.index_interval_bytes, created_ms=around.clock.wall_ms(),
+    )  # fmt: skip
+    segment.start_empty()
+    return segment
+
+
+def _find_end(segment: Segment, notices: list[Notice]) -> bool:
+    """Where the log ended at a clean stop: a few headers past the last index entry."""
+    try:
+        last = None
+        for _, last in segment.headers(segment.index.last_position):
+            if last.magic != MAGIC:
+                return False
+        if last is not None:
+            segment.next_offset = last.next_offset
+    except RunnelError as error:
+        notices.append(Notice(segment.path(LOG), f"{error}, although the stop was clean: scanned"))
+        return False
+    return segment.next_offset >= segment.base_offset
+
+
+def _recover(
+    disk: Disk, config: LogConfig, segments: list[Segment], files: FolderFiles,
+    epochs: LeaderEpochs, recovery_point: int, notices: list[Notice],
+) -> ProducerStates:  # fmt: skip
+    """Scan the segments from the recovery point on; those past the first bad byte are dropped."""
+    first = len(segments)
+    while first and (first == len(segments) or segments[first].base_offset > recovery_point):
+        first -= 1
+    if files.replaced:
+        first = 0
+    if not segments:
+        return ProducerStates()
+    producers = rebuild_producers(disk, segments, files.snapshots, segments[first].base_offset)
+    for slot in range(first, len(segments)):
+        segment = segments[slot]
+        cut_bytes = scan_segment(segment, producers, epochs)
+        if cut_bytes:
+            notices.append(
+                Notice(
+                    segment.path(LOG), f"cut {cut_bytes} bytes after offset {segment.next_offset}"
+                )
+            )
+        follower = segments[slot + 1] if slot + 1 < len(segments) else None
+        if follower is None:
+            break
+        has_hole = segment.next_offset < follower.base_offset and (
+            cut_bytes > 0 or "compact" not in config.cleanup_policy
+        )
+        if has_hole:
+            for later in segments[slot + 1 :]:
+                notices.append(
+                    Notice(later.path(LOG), f"removed: {segment.next_offset} is missing")
+                )
+                files.remove_segment(disk, later.base_offset)
+            del segments[slot + 1 :]
+            break
+        segment.index_max_timestamp()
+        segment.is_active = False
+        segment.next_offset = follower.base_offset
+    return producers
+
+
+def scan_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpochs) -> int:
+    """Read the whole file, keep the good batches at its start, cut the rest. Bytes cut."""
+    segment.reset_indexes()
+    segment.next_offset = segment.base_offset
+    segment.is_active = True
+    file, size, position = segment.file, segment.size, 0
+    chunk, chunk_at = b"", 0
+    while position + HEADER_SIZE <= size:
+        if position - chunk_at + HEADER_SIZE > len(chunk):
+            chunk, chunk_at = file.read_at(position, READ_BYTES), position
+            if len(chunk) < HEADER_SIZE:
+                break
+        header = BatchHeader.read(chunk, position - chunk_at)
+        end = position + LOG_OVERHEAD + header.length
+        if header.length < HEADER_SIZE - LOG_OVERHEAD or end > size:
+            break
+        if end > chunk_at + len(chunk):
+            chunk, chunk_at = file.read_at(position, READ_BYTES), position
+        if not _is_good(segment, header, file, chunk, position - chunk_at, position):
+            break
+        try:
+            marker = None
+            if header.attributes & CONTROL:
+                marker = read_marker(chunk[position - chunk_at : end - chunk_at])
+        except ValueError:
+            break
+        segment.note(header, position)
+        if header.partition_leader_epoch > epochs.latest_epoch:
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            aborted = producers.update(header, marker)
+            if aborted is not None:
+                segment.txn_index.append(aborted)
+        position = end
+    if position < size:
+        file.truncate(position)
+    segment.size = position
+    return size - position
+
+
+def _is_good(
+    segment: Segment, header: BatchHeader, file: File, chunk: bytes, at: int, position: int
+) -> bool:
+    if header.magic != MAGIC:
+        _refuse_other_formats(segment, header, file, position)
+        return False
+    if (
+        header.base_offset < segment.next_offset
+        or header.last_offset_delta < 0
+        or not segment.may_hold(header.last_offset)
+    ):
+        return False
+    return _body_crc(file, header, chunk, at, position) == header.crc
+
+
+def _body_crc(file: File, header: BatchHeader, chunk: bytes, at: int, position: int) -> int:
+    """CRC-32C of a batch; one larger than the chunk is read piece by piece, never at once."""
+    end = position + LOG_OVERHEAD + header.length
+    piece = memoryview(chunk)[at + CRC_START : at + LOG_OVERHEAD + header.length]
+    crc = crc32c(piece)
+    position += CRC_START + len(piece)
+    while position < end:
+        more = file.read_at(position, min(READ_BYTES, end - position))
+        if not more:
+            return -1
+        crc = crc32c(more, crc)
+        position += len(more)
+    return crc
+
+
+def _refuse_other_formats(segment: Segment, header: BatchHeader, file: File, position: int) -> None:
+    """Bytes with another magic are garbage to cut, unless their own checksum says otherwise."""
+    size = header.length + LOG_OVERHEAD
+    if size > READ_BYTES:
+        return
+    raw = file.read_at(position, size)
+    _offset, _size, old_crc, magic = _OLD_MESSAGE.unpack_from(raw)
+    is_old = magic in (0, 1) and zlib.crc32(raw[16:]) == old_crc
+    is_newer = header.magic > MAGIC and crc32c(raw[CRC_START:]) == header.crc
+    if is_old or is_newer:
+        raise RunnelError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{segment.path(LOG)} holds records of format {header.magic} at position {position};"
+            f" this release reads {MAGIC}",
+        )
+
+
+def _rebuild_epochs(segments: list[Segment], epochs: LeaderEpochs) -> None:
+    """The checkpoint was missing or damaged: every batch says its epoch."""
+    found = LeaderEpochs()
+    for segment in segments:
+        for _, header in segment.headers(chunk_bytes=READ_BYTES):
+            if header.partition_leader_epoch > found.latest_epoch:
+                found.assign(header.partition_leader_epoch, header.base_offset)
+    epochs.clear()
+    for entry in found.entries:
+        epochs.assign(entry.epoch, entry.start_offset)
+
+
+def _without_strays(
+    disk: Disk, folder: str, segments: list[Segment], snapshots: list[int], log_end_offset: int
+) -> list[int]:
+    """Snapshots belong to segments, and one may stand at the end of the log. Others are removed."""
+    wanted = {segment.base_offset for segment in segments} | {log_end_offset}
+    for offset in snapshots:
+        if offset not in wanted:
+            disk.remove(f"{folder}/{offset:020d}{SNAPSHOT}")
+    return [offset for offset in snapshots if offset in wanted]
+
+
+def _read_topic_id(disk: Disk, folder: str, notices: list[Notice]) -> TopicId:
+    path = f"{folder}/{PARTITION_METADATA}"
+    return (
+        _read(disk, path, lambda data: decode_partition_metadata(data, path), notices)
+        or NO_TOPIC_ID
+    )
+
+
+def _read_epochs(disk: Disk, folder: str, notices: list[Notice]) -> LeaderEpochs | None:
+    path = f"{folder}/{LEADER_EPOCHS}"
+    return _read(disk, path, lambda data: LeaderEpochs(decode_epochs(data, path)), notices)
+
+
+def _read(disk: Disk, path: str, decode: Callable[[bytes], T], notices: list[Notice]) -> T | None:
+    try:
+        return decode(disk.read_whole(path))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        notices.append(Notice(path, f"unreadable ({error}): made anew"))
+        return None

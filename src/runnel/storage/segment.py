@@ -1,0 +1,321 @@
+"""One file of a partition's log, with its indexes.
+
+Invariants:
+  - offsets only grow: a batch starts at `next_offset` or later;
+  - `size` counts whole batches; bytes past it are a failed write, cut by recovery;
+  - of a closed segment `next_offset` is the base of the one that follows it.
+Positions of the last batches are kept in memory, so that reads near the end of the log need no
+look at the file; further back the index gives a position and the headers after it are walked.
+The segment of an evicted descriptor opens itself again; the indexes of closed ones load lazily.
+"""
+
+import errno
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from runnel.errors import ErrorCode, RunnelError
+from runnel.ports import Disk, File, Readable
+from runnel.storage.files import OpenFiles
+from runnel.storage.index import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OffsetIndex, TimeIndex
+from runnel.storage.transactions import TransactionIndex
+from runnel.types import FileSlice
+from runnel.wire.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+
+LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = (
+    ".log",
+    ".index",
+    ".timeindex",
+    ".txnindex",
+    ".snapshot",
+)
+SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
+
+WALK_BYTES = 16 << 10
+TAIL_BATCHES = 256
+UNKNOWN = -2
+
+
+class Segment:
+    """Owned by one Log."""
+
+    __slots__ = (
+        "_disk", "_file", "_first_timestamp", "_index", "_max_timestamp", "_open_files",
+        "_tail_offsets", "_tail_positions", "_time_index", "_txn_index", "base_offset",
+        "created_ms", "folder", "index_interval_bytes", "is_active", "max_timestamp_offset",
+        "next_offset", "size",
+    )  # fmt: skip
+
+    def __init__(
+        self, disk: Disk, open_files: OpenFiles, folder: str, base_offset: int, *,
+        index_interval_bytes: int, created_ms: int,
+    ) -> None:  # fmt: skip
+        self._disk = disk
+        self._open_files = open_files
+        self.folder = folder
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size = 0
+        self.index_interval_bytes = index_interval_bytes
+        self.created_ms = created_ms
+        self.is_active = True
+        self._first_timestamp = UNKNOWN
+        self._max_timestamp = UNKNOWN  # until then the last entry of the time index says
+        self.max_timestamp_offset = base_offset
+        self._file: File | None = None
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TransactionIndex | None = None
+        self._tail_offsets: list[int] = []  # last offset of each of the last batches
+        self._tail_positions: list[int] = []
+
+    def start_empty(self) -> None:
+        """A new segment: create its file, and indexes that need no look at the disk."""
+        self.file = self._disk.open(self.path(LOG), create=True)
+        self.reset_indexes()
+
+    def reset_indexes(self) -> None:
+        """Forget all that was indexed, as before a scan of the whole file."""
+        self._index = OffsetIndex(self.base_offset)
+        self._time_index = TimeIndex(self.base_offset)
+        self._txn_index = TransactionIndex()
+        for index in (self._index, self._time_index, self._txn_index):
+            index.rewrite()
+        self._tail_offsets.clear()
+        self._tail_positions.clear()
+        self._first_timestamp = UNKNOWN
+        self._max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+
+    def path(self, suffix: str) -> str:
+        return f"{self.folder}/{self.base_offset:020d}{suffix}"
+
+    @property
+    def file(self) -> File:
+        file = self._file
+        if file is None:
+            file = self.file = self._disk.open(self.path(LOG))
+        return file
+
+    @file.setter
+    def file(self, file: File) -> None:
+        self._open_files.opened(self)
+        self._file = file
+
+    def release(self) -> None:
+        """Let go of the descriptor and of what can be loaded again. Slices in flight keep theirs."""
+        self._file = None
+        if self.is_active:
+            return
+        for name in ("_index", "_time_index", "_txn_index"):
+            index = getattr(self, name)
+            if index is not None and not index.cut and index.unwritten("") is None:
+                setattr(self, name, None)
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            try:
+                data = self._disk.read_whole(self.path(INDEX))
+                self._index = OffsetIndex.decode(data, self.base_offset, self.size)
+            except (FileNotFoundError, ValueError):
+                self.rebuild_indexes()
+        assert self._index is not None
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            try:
+                data = self._disk.read_whole(self.path(TIME_INDEX))
+                self._time_index = TimeIndex.decode(data, self.base_offset)
+            except (FileNotFoundError, ValueError):
+                self.rebuild_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        """Raises ValueError when it is damaged: only the producers' history can rebuild it."""
+        if self._txn_index is None:
+            try:
+                data = self._disk.read_whole(self.path(TXN_INDEX))
+            except FileNotFoundError:
+                data = b""
+            self._txn_index = TransactionIndex.decode(data, self.base_offset)
+        return self._txn_index
+
+    @property
+    def max_timestamp(self) -> int:
+        if self._max_timestamp == UNKNOWN:
+            self._max_timestamp, self.max_timestamp_offset = self.time_index.last
+        return self._max_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, from which the age of the segment counts."""
+        if self._first_timestamp == UNKNOWN and self.size:
+            _, header = next(self.headers())
+            self._first_timestamp = header.max_timestamp
+        return self._first_timestamp
+
+    def activate(self) -> None:
+        """Make ready for `append`: it expects what it touches to be loaded."""
+        self.is_active = True
+        _ = self.index, self.max_timestamp, self.txn_index
+
+    def append(self, header: BatchHeader, raw: Readable) -> None:
+        """Write one batch whose offsets are stamped. Not durable before the file is synced.
+
+        Raises OSError, and then nothing has changed but bytes past `size`.
+        """
+        assert header.base_offset >= self.next_offset, (header.base_offset, self.next_offset)
+        position, size = self.size, len(raw)
+        file = self._file
+        if file is None:
+            file = self.file
+        written = file.write_at(position, raw)
+        if written != size:
+            _write_rest(file, position, memoryview(raw), written)
+        self.note(header, position)
+        self.size = position + size
+
+    def note(self, header: BatchHeader, position: int) -> None:
+        """A batch stands at `position`: index it. Appending and recovery do exactly the same."""
+        last_offset = header.base_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        index = self._index
+        assert index is not None
+        if position - index.last_position > self.index_interval_bytes:
+            index.append(last_offset, position)
+            self.time_index.maybe_append(self._max_timestamp, self.max_timestamp_offset)
+        tail = self._tail_offsets
+        tail.append(last_offset)
+        self._tail_positions.append(position)
+        if len(tail) > 2 * TAIL_BATCHES:
+            del tail[:TAIL_BATCHES]
+            del self._tail_positions[:TAIL_BATCHES]
+        self.next_offset = last_offset + 1
+
+    def may_hold(self, last_offset: int) -> bool:
+        """Whether the 4 bytes of a relative offset reach so far (KAFKA-6264)."""
+        return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def position_of(self, offset: int) -> int:
+        """The start of the first batch that ends at or after `offset`; `size` if there is none."""
+        if offset >= self.next_offset:
+            return self.size
+        tail = self._tail_offsets
+        if tail and (offset > tail[0] or self._tail_positions[0] == 0):
+            return self._tail_positions[bisect_left(tail, offset)]
+        for position, header in self.headers(self.index.position_before(offset)):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position
+        return self.size
+
+    def slice(
+        self, offset: int, max_bytes: int, before_offset: int, *, at_least_one: bool
+    ) -> FileSlice | None:
+        """Whole batches from the one that holds `offset`, see `Log.slice`."""
+        start = self.position_of(offset)
+        end = self.size if before_offset >= self.next_offset else self.position_of(before_offset)
+        if end - start > max_bytes:
+            end = self._cut(start, start + max_bytes, at_least_one)
+        if end <= start:
+            return None
+        return FileSlice(self.file, start, end - start)
+
+    def _cut(self, start: int, limit: int, at_least_one: bool) -> int:
+        """The end of the last batch before `limit` that is known without walking far."""
+        tail = self._tail_positions
+        if tail and start >= tail[0]:
+            end = tail[bisect_right(tail, limit) - 1]
+        else:
+            end = self.index.position_up_to(limit)
+        if end > start:
+            return end
+        for position, header in self.headers(start):
+            batch_end = position + LOG_OVERHEAD + header.length
+            if batch_end > limit:
+                return batch_end if position == start and at_least_one else position
+        return self.size
+
+    def headers(
+        self, position: int = 0, *, chunk_bytes: int = WALK_BYTES
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """The batches from `position` on, one read for many. Raises if the bytes are no batches."""
+        file = self.file
+        while position < self.size:
+            chunk = file.read_at(position, min(chunk_bytes, self.size - position))
+            start = position
+            while position < self.size and position - start + HEADER_SIZE <= len(chunk):
+                header = BatchHeader.read(chunk, position - start)
+                end = position + LOG_OVERHEAD + header.length
+                if header.length < HEADER_SIZE - LOG_OVERHEAD or end > self.size:
+                    raise self._no_batch(position)
+                yield position, header
+                position = end
+            if position == start:
+                raise self._no_batch(position)
+
+    def _no_batch(self, position: int) -> RunnelError:
+        return RunnelError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path(LOG)}: no batch at position {position}"
+        )
+
+    def rebuild_indexes(self) -> None:
+        """Make the offset and the time index anew from the batches; the next flush writes them."""
+        txn_index, next_offset, tail = self._txn_index, self.next_offset, self._tail_offsets
+        self.reset_indexes()
+        for position, header in self.headers():
+            self.note(header, position)
+        self.index_max_timestamp()
+        self._txn_index = txn_index
+        if not self.is_active:
+            self.next_offset = next_offset
+            self._tail_offsets, self._tail_positions = [], []
+
+    def index_max_timestamp(self) -> None:
+        """Retention asks a closed segment for its largest timestamp: the last entry holds it."""
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+
+    def close_for_writing(self) -> None:
+        """The log rolled: no more batches come. The next flush writes and syncs the indexes."""
+        self.index_max_timestamp()
+        self.is_active = False
+        self._tail_offsets, self._tail_positions = [], []
+
+    def truncate(self, offset: int) -> None:
+        """Cut the file before the batch that holds `offset`, and make it durable. Raises OSError."""
+        position = self.position_of(offset)
+        file = self.file
+        file.truncate(position)
+        file.sync()
+        self.size = position
+        self.activate()
+        self.index.truncate(offset)
+        self.time_index.truncate(offset)
+        self.txn_index.truncate(offset)
+        self._tail_offsets.clear()
+        self._tail_positions.clear()
+        self._max_timestamp, self.max_timestamp_offset = self.time_index.last
+        self.next_offset = self.base_offset
+        self._first_timestamp = UNKNOWN
+        for position, header in self.headers(self.index.last_position):
+            last_offset = header.base_offset + header.last_offset_delta
+            if header.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
+            self.next_offset = last_offset + 1
+
+
+def _write_rest(file: File, position: int, data: memoryview, written: int) -> None:
+    """A short write says nothing about why; trying the rest does."""
+    while written < len(data):
+        count = file.write_at(position + written, data[written:])
+        if count <= 0:
+            raise OSError(errno.EIO, f"wrote {written} of {len(data)} bytes")
+        written += count

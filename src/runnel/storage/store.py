@@ -1,0 +1,379 @@
+"""Every log of the data folders: open and recover, create, delete, checkpoint, close.
+
+The caller holds the lock of each folder. A folder with `.kafka_cleanshutdown` opens without a scan;
+that file goes before the first write, so that a crash is never taken for a clean stop. Stray files
+are left alone and told of as notices; a log that cannot be opened is kept out (`failed` says why)
+and takes nobody else with it.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from runnel.config.topic import LogConfig
+from runnel.errors import ErrorCode, RunnelError
+from runnel.ports import Clock, Disk
+from runnel.storage.checkpoints import (
+    BOOT,
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    Boot,
+    CleanShutdown,
+    MetaProperties,
+    decode_boot,
+    decode_clean_shutdown,
+    decode_meta,
+    decode_offsets,
+    encode_boot,
+    encode_clean_shutdown,
+    encode_meta,
+    encode_offsets,
+    encode_partition_metadata,
+    replace_file,
+)
+from runnel.storage.files import MemoryDisk, OpenFiles
+from runnel.storage.folder import Notice
+from runnel.storage.log import Log, Surroundings
+from runnel.storage.recovery import Wanted, load_log
+from runnel.storage.retention import ClockGuard
+from runnel.storage.trash import Purge, Trash
+from runnel.types import TopicId, TopicPartition
+
+DELETE_SUFFIX = "-delete"
+MEMORY_FOLDER = "memory"
+FOLDER_NAME_MAX = 255
+
+_PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,10})")
+
+Progress = Callable[[int, int, str], None]
+
+
+class Opened(NamedTuple):
+    """What `open` found. `broker_epoch` is -1 unless every folder was stopped cleanly with one."""
+
+    clean: bool
+    broker_epoch: int
+    same_boot: bool  # the kernel has run on since the last writer, and no write of it failed
+    directory_ids: list[TopicId]
+    notices: list[Notice]
+
+
+class LogStore:
+    """Owned by the broker; everything but `CheckpointWrite.run` and `Purge.run` on its loop."""
+
+    def __init__(
+        self, disk: Disk, dirs: list[str], clock: Clock, rng: random.Random, defaults: LogConfig, *,
+        memory_disk: Disk | None = None, cluster_id: str = "", node_id: int = -1,
+        boot_id: str = "", max_open_files: int = 512,
+    ) -> None:  # fmt: skip
+        assert dirs
+        self.dirs = dirs
+        self.failed: dict[TopicPartition, str] = {}
+        self.clock_guard = ClockGuard(clock)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._defaults = defaults
+        self._cluster_id = cluster_id
+        self._node_id = node_id
+        self._boot_id = boot_id
+        self._checkpointed: dict[str, dict[str, dict[TopicPartition, int]]] = {}
+        self._disk = disk
+        self._random = rng
+        open_files = OpenFiles(max_open_files)
+        memory = memory_disk or MemoryDisk()
+        self._on_disk = Surroundings(
+            disk, open_files, clock, self.clock_guard, rng, Trash(disk, clock)
+        )
+        self._in_memory = Surroundings(
+            memory, open_files, clock, self.clock_guard, rng, Trash(memory, clock)
+        )
+
+    def get(self, topic: str, index: int) -> Log | None:
+        return self._logs.get(TopicPartition(topic, index))
+
+    @property
+    def logs(self) -> Iterator[Log]:
+        return iter(self._logs.values())
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    # Opening
+
+    def open(
+        self, progress: Progress = lambda _done, _total, _name: None, *,
+        config_of: Callable[[str], LogConfig] | None = None, keep_marker: bool = False,
+    ) -> Opened:  # fmt: skip
+        """Open every log. Raises OSError, and RunnelError for a folder of another cluster or release.
+
+        With `keep_marker` the clean-shutdown files stay until `remove_clean_markers`, which must
+        come before the first append: a broker deletes them once its new epoch is registered.
+        """
+        config_of = config_of or (lambda _topic: self._defaults)
+        notices: list[Notice] = []
+        directory_ids, epochs, boots = [], [], []
+        folders: list[tuple[str, str, TopicPartition, bool]] = []
+        for directory in self.dirs:
+            self._disk.make_dir(directory)
+            directory_ids.append(self._check_identity(directory))
+            marker = _read_or_none(self._disk, f"{directory}/{CLEAN_SHUTDOWN}")
+            boot = _read_or_none(self._disk, f"{directory}/{BOOT}")
+            epochs.append(
+                decode_clean_shutdown(marker).broker_epoch if marker is not None else None
+            )
+            boots.append(decode_boot(boot) if boot is not None else Boot("", True))
+            self._checkpointed[directory] = {
+                name: self._read_offsets(directory, name, notices)
+                for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
+            }
+            for name, partition in self._partition_folders(directory, notices):
+                folders.append((directory, name, partition, marker is not None))
+        if not keep_marker:
+            self.remove_clean_markers()
+        for done, (directory, name, partition, clean) in enumerate(folders):
+            progress(done, len(folders), name)
+            self._open_log(directory, name, partition, clean, config_of(partition.topic), notices)
+        progress(len(folders), len(folders), "")
+        clean_epochs = {epoch for epoch in epochs if epoch is not None}
+        return Opened(
+            clean=None not in epochs,
+            broker_epoch=min(clean_epochs) if None not in epochs and len(clean_epochs) == 1 else -1,
+            same_boot=all(b == Boot(self._boot_id, False) for b in boots) and self._boot_id != "",
+            directory_ids=directory_ids,
+            notices=notices,
+        )
+
+    def remove_clean_markers(self) -> None:
+        """From here on a stop without `close_clean` is a crash."""
+        for directory in self.dirs:
+            path = f"{directory}/{CLEAN_SHUTDOWN}"
+            replace_file(self._disk, directory, BOOT, encode_boot(Boot(self._boot_id, False)))
+            if self._disk.exists(path):
+                self._disk.remove(path)
+                self._disk.sync_dir(directory)
+
+    def _check_identity(self, directory: str) -> TopicId:
+        path = f"{directory}/{META_PROPERTIES}"
+        data = _read_or_none(self._disk, path)
+        if data is None:
+            meta = MetaProperties(self._cluster_id, self._node_id, self._random.randbytes(16))
+            replace_file(self._disk, directory, META_PROPERTIES, encode_meta(meta))
+            return meta.directory_id
+        meta = decode_meta(data, path)
+        if self._cluster_id and meta.cluster_id != self._cluster_id:
+            raise RunnelError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"{path} belongs to cluster {meta.cluster_id!r}, not {self._cluster_id!r}",
+            )
+        if self._node_id >= 0 and meta.node_id != self._node_id:
+            raise RunnelError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{path} belongs to broker {meta.node_id}, not {self._node_id}",
+            )
+        return meta.directory_id
+
+    def _read_offsets(
+        self, directory: str, name: str, notices: list[Notice]
+    ) -> dict[TopicPartition, int]:
+        path = f"{directory}/{name}"
+        data = _read_or_none(self._disk, path)
+        if data is None:
+            return {}
+        try:
+            return decode_offsets(data, path)
+        except ValueError as error:
+            notices.append(Notice(path, f"unreadable ({error}): not used"))
+            return {}
+
+    def _partition_folders(
+        self, directory: str, notices: list[Notice]
+    ) -> Iterator[tuple[str, TopicPartition]]:
+        ours = {META_PROPERTIES, CLEAN_SHUTDOWN, BOOT, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS}
+        for name in self._disk.list(directory):
+            match = _PARTITION_FOLDER.fullmatch(name)
+            if name in ours or name.startswith(".") or name.endswith(".tmp"):
+                continue
+            if name.endswith(DELETE_SUFFIX):
+                self._on_disk.trash.add(f"{directory}/{name}", 0)
+            elif match is None:
+                notices.append(Notice(f"{directory}/{name}", "not a partition: left alone"))
+            else:
+                yield name, TopicPartition(match[1], int(match[2]))
+
+    def _open_log(
+        self, directory: str, name: str, partition: TopicPartition, clean: bool, config: LogConfig,
+        notices: list[Notice],
+    ) -> None:  # fmt: skip
+        folder = f"{directory}/{name}"
+        known = self._checkpointed[directory]
+        wanted = Wanted(
+            clean,
+            recovery_point=known[RECOVERY_POINTS].get(partition, 0),
+            log_start_offset=known[LOG_STARTS].get(partition, 0),
+        )
+        if partition in self._logs or partition in self.failed:
+            notices.append(Notice(folder, "a second folder of this partition: left alone"))
+            return
+        try:
+            log = load_log(self._on_disk, folder, partition, config, wanted, notices)
+        except NotADirectoryError:
+            notices.append(Notice(folder, "a file, not a folder: left alone"))
+            return
+        except (OSError, RunnelError) as error:
+            self.failed[partition] = str(error)
+            notices.append(Notice(folder, f"cannot be opened: {error}"))
+            return
+        high_watermark = known[HIGH_WATERMARKS].get(partition, 0)
+        log.opened_high_watermark = max(
+            log.log_start_offset, min(high_watermark, log.log_end_offset)
+        )
+        self._adopt(log, directory)
+
+    def _adopt(self, log: Log, directory: str) -> None:
+        self._logs[log.partition] = log
+        log.on_recovery_point_lowered = lambda: self._recovery_point_lowered(directory)
+
+    # Creating and deleting
+
+    def create(self, topic: str, topic_id: TopicId, index: int, config: LogConfig) -> Log:
+        """A new, empty log. Raises KAFKA_STORAGE_ERROR. Its folder is durable after its first flush."""
+        partition = TopicPartition(topic, index)
+        assert partition not in self._logs, partition
+        if partition in self.failed:
+            raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, self.failed[partition])
+        in_memory = config.storage == "memory"
+        around = self._in_memory if in_memory else self._on_disk
+        directory = MEMORY_FOLDER if in_memory else min(self.dirs, key=self._count_in)
+        folder = f"{directory}/{partition}"
+        try:
+            if not in_memory:
+                self._forget_checkpoints(directory, partition)
+            around.disk.make_dir(folder)
+            replace_file(
+                around.disk, folder, PARTITION_METADATA, encode_partition_metadata(topic_id),
+                sync=False,
+            )  # fmt: skip
+            log = load_log(around, folder, partition, config, Wanted(True, 0, 0), [])
+        except OSError as error:
+            raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {error}") from error
+        log.unsynced_paths.append(f"{folder}/{PARTITION_METADATA}")
+        log.unsynced_folders += [folder, directory]
+        self._adopt(log, directory)
+        return log
+
+    def delete(self, topic: str, index: int) -> None:
+        """The log is gone at once; its files go `file.delete.delay.ms` later, see `purge`."""
+        log = self._logs.pop(TopicPartition(topic, index))
+        around = self._in_memory if log.config.storage == "memory" else self._on_disk
+        ending = f".{self._random.randbytes(16).hex()}{DELETE_SUFFIX}"
+        directory, _, name = log.folder.rpartition("/")
+        target = f"{directory}/{name[: FOLDER_NAME_MAX - len(ending)]}{ending}"
+        log.offline = f"{log.partition} is deleted"
+        try:
+            around.disk.rename(log.folder, target)
+        except OSError as error:
+            raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.partition}: {error}") from error
+        around.trash.add(target, log.config.file_delete_delay_ms)
+
+    def purge(self) -> list[Purge]:
+        """What is due to be removed; the caller runs each, in a thread if it likes."""
+        due = [around.trash.take_due() for around in (self._on_disk, self._in_memory)]
+        return [purge for purge in due if purge is not None]
+
+    def _count_in(self, directory: str) -> int:
+        return sum(log.folder.startswith(directory + "/") for log in self._logs.values())
+
+    # Checkpoints
+
+    def begin_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> "CheckpointWrite":
+        """Collect recovery points, high watermarks and log starts of the logs on disk."""
+        write = CheckpointWrite(self._disk)
+        for directory in self.dirs:
+            logs = [log for log in self._logs.values() if log.folder.startswith(directory + "/")]
+            current = {
+                RECOVERY_POINTS: {log.partition: log.flushed_offset for log in logs},
+                LOG_STARTS: {
+                    log.partition: log.log_start_offset
+                    for log in logs
+                    if log.log_start_offset > log.segments[0].base_offset
+                },
+                HIGH_WATERMARKS: {
+                    log.partition: high_watermarks[log.partition]
+                    for log in logs
+                    if log.partition in high_watermarks
+                },
+            }
+            for name, offsets in current.items():
+                if offsets != self._checkpointed[directory].get(name):
+                    self._checkpointed[directory][name] = offsets
+                    write.files.append((directory, name, encode_offsets(offsets)))
+        return write
+
+    def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """All of it inline. Raises OSError."""
+        write = self.begin_checkpoints(high_watermarks)
+        write.run()
+        if write.error is not None:
+            raise write.error
+
+    def _recovery_point_lowered(self, directory: str) -> None:
+        """A truncation: a crash may not find the old, higher point beside batches not yet synced."""
+        offsets = {
+            log.partition: log.flushed_offset
+            for log in self._logs.values()
+            if log.folder.startswith(directory + "/")
+        }
+        self._checkpointed[directory][RECOVERY_POINTS] = offsets
+        replace_file(self._disk, directory, RECOVERY_POINTS, encode_offsets(offsets))
+
+    def _forget_checkpoints(self, directory: str, partition: TopicPartition) -> None:
+        """Offsets of a deleted namesake must not be taken for those of the new log."""
+        for name, offsets in self._checkpointed[directory].items():
+            if partition in offsets:
+                del offsets[partition]
+                replace_file(self._disk, directory, name, encode_offsets(offsets))
+
+    # Closing
+
+    def close_clean(self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Flush and close every log, then say so in each folder whose logs are all well."""
+        spoiled: set[str] = {log.folder.rpartition("/")[0] for log in self.logs if log.offline}
+        for log in self._logs.values():
+            if log.config.storage == "memory":
+                continue
+            try:
+                log.close()
+            except RunnelError:
+                spoiled.add(log.folder.rpartition("/")[0])
+        self.write_checkpoints(high_watermarks)
+        for directory in self.dirs:
+            if directory not in spoiled:
+                marker = encode_clean_shutdown(CleanShutdown(broker_epoch))
+                replace_file(self._disk, directory, CLEAN_SHUTDOWN, marker)
+
+
+class CheckpointWrite:
+    """Files to replace. `run` may be called in a thread; `error` says whether it failed."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.files: list[tuple[str, str, bytes]] = []
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            for directory, name, data in self.files:
+                replace_file(self._disk, directory, name, data)
+        except OSError as error:
+            self.error = error
+
+
+def _read_or_none(disk: Disk, path: str) -> bytes | None:
+    try:
+        return disk.read_whole(path)
+    except FileNotFoundError:
+        return None
