@@ -1,0 +1,148 @@
+"""`make bench`: start a broker, load it, print one table, keep every figure.
+
+    python -m bench.run                              Runnel as shipped, and with durability `os`
+    python -m bench.run --beside name=host:port/pid  and a broker that already runs
+
+Targets take turns within a round, so that what the machine does to one it does to the other.
+The figures are medians of the rounds; rates in MB/s are millions of bytes per second.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import machine, report
+from bench.cells import CELLS, Cell, Scale, Target
+from bench.load import parse_address
+from bench.report import Row
+from tests.support.process import BrokerProcess
+
+ROUNDS = 5
+DURABILITIES = ("interval", "os")  # as shipped, and what Kafka does
+LIVE_ROUNDS = 3  # how much of the run's data may lie in memory before deleted files are gone
+# Deleted topics give their memory back at once; all else is as shipped.
+SETTINGS = {"log.segment.delete.delay.ms": "0"}
+
+
+def main() -> int:
+    options = _arguments().parse_args()
+    scale = Scale.quick() if options.quick else Scale()
+    cells = [cell for cell in CELLS if _is_wanted(cell, options.only)]
+    facts = machine.facts()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runnel-bench-")))
+        warm_bytes = LIVE_ROUNDS * scale.megabytes * 1_000_000
+        warm_mbps = [machine.warm_page_cache(folder, warm_bytes) for _ in range(2)]
+        facts["warm_page_cache_mbps"] = warm_mbps
+        print(_preface(facts, warm_bytes, options.rounds))
+        targets = [_started(stack, folder, word) for word in options.durability or DURABILITIES]
+        targets += options.beside
+        rows = list(_rows(targets, cells, scale, options.rounds))
+    print(report.table(targets, rows))
+    print(f"every figure: {report.write(facts, rows).relative_to(machine.ROOT)}")
+    return 0
+
+
+def _rows(
+    targets: Sequence[Target], cells: Sequence[Cell], scale: Scale, rounds: int
+) -> Iterator[Row]:
+    for number in range(1, rounds + 1):
+        for cell in cells:
+            for target in targets:
+                if cell.starts_its_own and target.settings is None:
+                    continue
+                _progress(f"round {number} of {rounds}: {target.name}: {cell.measures[0].name}")
+                yield from _measured(cell, target, scale, number)
+    _progress("")
+
+
+def _measured(cell: Cell, target: Target, scale: Scale, number: int) -> Iterator[Row]:
+    usage = machine.Usage(None if cell.starts_its_own else target.pid)
+    figures = cell.run(target, scale)
+    known = target.pid is not None and not cell.starts_its_own
+    for measure in cell.measures:
+        yield Row(
+            target.name,
+            number,
+            measure.name,
+            measure.unit,
+            figures[measure.name],
+            figures.get("generator busy"),
+            usage.cpu_s() if known else None,
+            usage.rss_mb() if known else None,
+        )
+
+
+def _started(stack: ExitStack, folder: Path, durability: str) -> Target:
+    settings = {**SETTINGS, "runnel.durability": durability}
+    broker = stack.enter_context(BrokerProcess(folder / durability, settings=settings))
+    return Target(f"runnel {durability}", broker.address, broker.pid, settings)
+
+
+def _preface(facts: dict[str, object], warm_bytes: int, rounds: int) -> str:
+    busy = os.getloadavg()[0]
+    return "\n".join(
+        [
+            f"{facts['machine']}",
+            f"commit {facts['commit']}, {facts['versions']}, medians of {rounds} rounds",
+            f"page cache warmed with a file of {warm_bytes / 1e6:,.0f} MB, written twice and"
+            f" deleted: {facts['warm_page_cache_mbps']} MB/s",
+            f"load average before the start {busy:.2f}"
+            + (": THE MACHINE IS BUSY, FIGURES ARE PROVISIONAL" if busy > 0.5 else ""),
+            "",
+        ]
+    )
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _is_wanted(cell: Cell, words: Sequence[str]) -> bool:
+    names = [measure.name for measure in cell.measures]
+    return not words or any(word in name for word in words for name in names)
+
+
+def _beside(text: str) -> Target:
+    """`name=host:port/pid`; without the pid there is no CPU and memory column."""
+    name, _, place = text.partition("=")
+    address, _, pid = place.partition("/")
+    return Target(name, parse_address(address), int(pid) if pid else None)
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--quick", action="store_true", help="a fifth of the load")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="WORD", help="cells with this in their name"
+    )
+    parser.add_argument(
+        "--durability",
+        action="append",
+        choices=("interval", "ack", "os"),
+        help="of the broker that is started; may be repeated (default: interval and os)",
+    )
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        type=_beside,
+        metavar="NAME=HOST:PORT/PID",
+        help="load a running broker in turn; the pid is for its CPU and memory",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""A Runnel broker as its users run it: a process of its own, started by `python -m runnel serve`.
+
+Listens on the loopback. The owner ends it by its own process id. The port that the first start
+picked is kept, so that clients find the broker again after `stop` or `kill` and a new `start`.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+POLL_S = 0.002
+
+# uvloop is what users get; asyncio's own loop in debug mode finds blocking calls and lost tasks.
+LOOPS: Mapping[str, Mapping[str, str]] = {
+    "uvloop": {},
+    "asyncio-debug": {"RUNNEL_LOOP": "asyncio", "PYTHONASYNCIODEBUG": "1"},
+}
+
+
+class BrokerError(Exception):
+    """The broker did not start or stop; the message holds what it logged."""
+
+
+def serve_command(data_dir: Path, *arguments: str, port: int = 0) -> list[str]:
+    return [
+        *(sys.executable, "-m", "runnel", "serve"),
+        *("--host", "127.0.0.1", "--port", str(port), "--data-dir", str(data_dir)),
+        *arguments,
+    ]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Ours without any RUNNEL_ variable of the developer, and with the source tree in front."""
+    mine = {name: text for name, text in os.environ.items() if not name.startswith("RUNNEL_")}
+    return {**mine, "PYTHONPATH": str(ROOT / "src"), **(extra or {})}
+
+
+class BrokerProcess:
+    """One broker on a data folder. Use as a context manager, or call `start` and `stop`."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+        port: int = 0,
+    ) -> None:
+        self.data_dir = data_dir
+        self.port = port
+        self.ready_file = data_dir.with_name(data_dir.name + ".ready")
+        self._log_file = data_dir.with_name(data_dir.name + ".log")
+        self._arguments = list(arguments)
+        for name, value in (settings or {}).items():
+            self._arguments += ["--set", f"{name}={value}"]
+        self._environment = environment(environ)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def spawn(self) -> None:
+        """Start the process without waiting for it."""
+        assert self._process is None, "the broker is running"
+        self.ready_file.unlink(missing_ok=True)
+        command = serve_command(
+            self.data_dir,
+            *("--ready-file", str(self.ready_file)),
+            *self._arguments,
+            port=self.port,
+        )
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env=self._environment
+            )
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Returns when the ready file is there: clients can connect."""
+        self.spawn()
+        assert self._process is not None
+        deadline = time.monotonic() + timeout_s
+        while (ready := self._ready()) is None:
+            if (code := self._process.poll()) is not None:
+                self._process = None
+                raise BrokerError(f"the broker ended with {code}:\n{self.log}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise BrokerError(f"not ready within {timeout_s} s:\n{self.log}")
+            time.sleep(POLL_S)
+        self.port = int(str(ready["kafka"][0]).rpartition(":")[2])
+
+    def _ready(self) -> dict[str, list[str]] | None:
+        if not self.ready_file.exists():
+            return None
+        content: dict[str, list[str]] = json.loads(self.ready_file.read_text())
+        return content
+
+    def stop(self) -> int:
+        """SIGTERM, as an operator does; returns the exit status."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """SIGKILL: what a crash of the process leaves behind."""
+        return self._end(signal.SIGKILL)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "the broker is not running"
+        self._process.send_signal(number)
+
+    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        assert self._process is not None, "the broker is not running"
+        process, self._process = self._process, None
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise BrokerError(f"still running after {timeout_s} s:\n{self.log}") from None
+
+    def _end(self, how: signal.Signals) -> int:
+        self.send_signal(how)
+        return self.wait()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self.stop()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the broker is not running"
+        return self._process.pid
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """All that was logged, by every start on this folder."""
+        return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
+
+    def rss_bytes(self) -> int:
+        return int(psutil.Process(self.pid).memory_info().rss)
