@@ -1,0 +1,1 @@
+"""One function per API: (context, services, request) -> response, `Parked`, coroutine, or None."""

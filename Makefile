@@ -1,0 +1,77 @@
+# Everything a developer runs. `make run` and `make test` set themselves up on a machine that has
+# Python 3.11 or newer; a C compiler gives the fast record decoder, without one its twin serves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SEED ?= 1
+ARGS ?=
+
+.PHONY: help setup run test check fmt lint types imports unit sim bench compat planted faults lock clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make the environment in .venv
+
+$(STAMP): requirements.lock pyproject.toml setup.py $(wildcard src/runnel/native/*.pyx)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Runnel needs Python 3.11 or newer; set PYTHON=/path/to/it"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (about a minute the first time)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $(STAMP)
+
+run: $(STAMP) ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port 9093" ...)
+	@exec $(BIN)/runnel serve $(ARGS)
+
+test: $(STAMP) ## every test that needs nothing but Python
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: lint types imports unit ## what must be clean before a commit
+
+fmt: $(STAMP) ## format and sort imports
+	$(BIN)/ruff format -q .
+	$(BIN)/ruff check -q --fix .
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 tests/unit tests/simulated tests/tidy_test.py
+
+sim: $(STAMP) ## repeat one simulated run exactly: make sim SEED=123
+	$(BIN)/python -m tests.simulated.run --seed $(SEED) $(ARGS)
+
+planted: $(STAMP) ## plant five bugs in copies of the tree; passes if the tests find each
+	$(BIN)/python -m tests.planted.run $(ARGS)
+
+faults: $(STAMP) ## the long fault suites: 500 seeds, 20 kill -9 cycles, every torn byte, planted bugs
+	SEEDS=500 $(BIN)/python -m pytest -q -s -n 2 tests/simulated
+	KILL_CYCLES=20 $(BIN)/python -m pytest -q -s tests/integration/kill_test.py
+	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
+	$(BIN)/python -m tests.planted.run
+
+bench: $(STAMP) ## speed and memory of a broker on this machine
+	$(BIN)/python -m bench.run $(ARGS)
+
+compat: $(STAMP) ## real clients and tools: Java, Go, librdkafka, Kafka's log dump (needs mvn, go)
+	tests/compat/run.sh $(ARGS)
+
+lock: ## choose newer versions of all dependencies
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --no-annotate --no-header --no-emit-index-url -o requirements.lock pyproject.toml
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist src/*.egg-info src/runnel/native/*.so src/runnel/native/*.c

@@ -1,0 +1,53 @@
+"""Every API this broker serves: versions, handler, and the right it needs.
+
+What is not in this table is not advertised. A row without a right says so with None on purpose.
+"""
+
+from runnel.broker.dispatch import ApiRow
+from runnel.broker.handlers.api_versions import AdvertisedVersions
+from runnel.broker.handlers.epochs import offset_for_leader_epoch
+from runnel.broker.handlers.fetch import fetch
+from runnel.broker.handlers.list_offsets import list_offsets
+from runnel.broker.handlers.metadata import describe_cluster, metadata
+from runnel.broker.handlers.produce import produce
+from runnel.broker.handlers.producers import init_producer_id
+from runnel.broker.handlers.records import delete_records
+from runnel.broker.handlers.topics import create_topics, delete_topics
+from runnel.broker.security import Operation, Resource, Right
+from runnel.wire.apis import APIS, ApiKey
+
+WRITE_TOPIC = Right(Operation.WRITE, Resource.TOPIC)
+READ_TOPIC = Right(Operation.READ, Resource.TOPIC)
+DESCRIBE_TOPIC = Right(Operation.DESCRIBE, Resource.TOPIC)
+CREATE_TOPIC = Right(Operation.CREATE, Resource.TOPIC)
+DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
+WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
+
+
+def api_table() -> tuple[ApiRow, ...]:
+    rows = [
+        # librdkafka decides by the oldest version, so Kafka advertises 0 and serves 3 (KAFKA-18659).
+        ApiRow(ApiKey.PRODUCE, produce, WRITE_TOPIC, advertised_from=0),
+        ApiRow(ApiKey.FETCH, fetch, READ_TOPIC),
+        ApiRow(ApiKey.LIST_OFFSETS, list_offsets, DESCRIBE_TOPIC),
+        ApiRow(ApiKey.METADATA, metadata, DESCRIBE_TOPIC),
+        ApiRow(ApiKey.CREATE_TOPICS, create_topics, CREATE_TOPIC),
+        ApiRow(ApiKey.DELETE_TOPICS, delete_topics, DELETE_TOPIC),
+        ApiRow(ApiKey.DELETE_RECORDS, delete_records, DELETE_TOPIC),
+        ApiRow(ApiKey.INIT_PRODUCER_ID, init_producer_id, WRITE_IDEMPOTENTLY),
+        ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch, DESCRIBE_TOPIC),
+        ApiRow(ApiKey.DESCRIBE_CLUSTER, describe_cluster, DESCRIBE_CLUSTER),
+    ]
+    ranges = [
+        (
+            int(row.key),
+            versions[0] if row.advertised_from is None else row.advertised_from,
+            versions[-1],
+        )
+        for row in rows
+        for versions in (APIS[row.key].versions,)
+    ]
+    own = APIS[ApiKey.API_VERSIONS].versions
+    ranges.append((int(ApiKey.API_VERSIONS), own[0], own[-1]))
+    return (*rows, ApiRow(ApiKey.API_VERSIONS, AdvertisedVersions(ranges), None))

@@ -1,0 +1,302 @@
+"""One client connection without its socket: cuts frames, keeps replies in order, knows its limits.
+
+Sans-IO: a transport asks `receive_into` where to put bytes, says how many came with `received`,
+and gets replies through `Outlet.send`. Rules:
+
+  - Replies leave in request order. A request whose reply is not due mutes the connection, except
+    that produce requests may follow produce requests, at most `PIPELINED_PRODUCES` of them,
+    because that decides the throughput of acks=all.
+  - A frame is a view into the receive buffer and dies when its handler returns. Buffers are
+    compacted or exchanged only between requests.
+  - Muting is a set of reasons; bytes are read again when the last reason is gone.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, Protocol
+
+from runnel.broker.buffers import ReceiveBuffers
+from runnel.types import FileSlice
+
+Part = bytearray | bytes | memoryview | FileSlice
+
+PIPELINED_PRODUCES: Final = 5
+PRODUCE_KEY: Final = 0
+SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
+UNSENT_BYTES_MAX: Final = 1024 * 1024  # beyond it no further request of this peer is handled
+_SIZE: Final = Struct(">i")
+_KEY: Final = Struct(">h")
+
+
+class Mute:
+    """Why no request of a connection is handled. Plain bits: an enum's operators cost too much here.
+
+    Order is the one reason that is not a bit: it is `_outstanding` itself.
+    """
+
+    THROTTLE: Final = 1
+    MEMORY: Final = 2
+    AUTHENTICATION: Final = 4
+    HAND_OVER: Final = 8
+    UNSENT: Final = 16  # the peer does not read its replies
+    CLOSED: Final = 32
+
+
+class Outlet(Protocol):
+    """What a connection needs of its transport."""
+
+    def send(self, parts: list[Part]) -> int:
+        """Queue or send parts in order; returns the bytes that wait unsent."""
+
+    def resume_reading(self) -> None: ...
+    def close(self, reason: str) -> None: ...
+
+
+class Pending:
+    """A reply that is not due yet. Whoever made it calls `settle` exactly once."""
+
+    __slots__ = ("_connection", "cancel", "is_produce", "parts", "settled")
+
+    def __init__(self, connection: "Connection", *, is_produce: bool = False) -> None:
+        self._connection = connection
+        self.is_produce = is_produce
+        self.settled = False
+        self.parts: list[Part] | None = None
+        self.cancel: Callable[[], None] | None = None  # called if the connection goes first
+
+    def settle(self, parts: list[Part] | None) -> None:
+        assert not self.settled
+        self.parts = parts
+        self.settled = True
+        self.cancel = None
+        self._connection.reply_due()
+
+    def abandon(self, reason: str) -> None:
+        """The request failed in a way that its connection does not survive."""
+        self.cancel = None
+        self._connection.close(reason)
+
+
+Reply = list[Part] | Pending | None
+Handle = Callable[["Connection", memoryview], Reply]
+
+
+class Connection:
+    """Owned by its transport, lives on the loop's thread."""
+
+    __slots__ = (
+        "_blocked",
+        "_buffers",
+        "_end",
+        "_handle",
+        "_held",
+        "_outlet",
+        "_outstanding",
+        "_replies",
+        "_start",
+        "active_tick",
+        "client_software",
+        "frame_bytes_max",
+        "host",
+        "listener",
+        "mute",
+        "principal",
+        "throttled_until_ms",
+    )
+
+    def __init__(
+        self,
+        handle: Handle,
+        outlet: Outlet,
+        buffers: ReceiveBuffers,
+        *,
+        listener: str,
+        host: str,
+        frame_bytes_max: int,
+    ) -> None:
+        self._handle = handle
+        self._outlet = outlet
+        self._buffers = buffers
+        self._held: memoryview | None = None
+        self._start = 0
+        self._end = 0
+        self._outstanding: deque[Pending] = deque()
+        self._replies: list[Part] = []
+        self.mute = 0
+        self._blocked = False
+        self.listener = listener
+        self.host = host
+        self.principal = "User:ANONYMOUS"
+        self.client_software = ""
+        self.frame_bytes_max = frame_bytes_max
+        self.throttled_until_ms = 0
+        self.active_tick = 0
+
+    @property
+    def is_mid_frame(self) -> bool:
+        """The peer owes us the rest of a frame."""
+        return self._held is not None and not self._blocked
+
+    @property
+    def is_waiting(self) -> bool:
+        """We owe the peer a reply."""
+        return bool(self._outstanding)
+
+    @property
+    def wants_bytes(self) -> bool:
+        """False while muted, or while held bytes already contain a frame that must wait."""
+        return not self.mute and not self._blocked
+
+    def receive_into(self) -> memoryview:
+        """Where the transport puts the next bytes. Only to be asked while `wants_bytes`."""
+        held = self._held
+        if held is None:
+            return self._buffers.shared
+        return held[self._end :]
+
+    def received(self, count: int) -> None:
+        """Take `count` bytes that were put there. A frame no client sends closes the connection."""
+        if self._held is None:
+            shared = self._buffers.shared
+            start = self._cut_frames(shared, 0, count)
+            if start < count and not self.mute & Mute.CLOSED:
+                self._hold(shared[start:count])
+        else:
+            self._end += count
+            self._handle_held()
+        if self._replies:
+            self._flush_replies()
+
+    def _cut_frames(self, view: memoryview, start: int, end: int) -> int:
+        """Handle every whole frame that may be handled now; returns where the rest begins."""
+        self._blocked = False
+        while end - start >= 4:
+            (size,) = _SIZE.unpack_from(view, start)
+            if size < SMALLEST_FRAME_BYTES or size > self.frame_bytes_max:
+                self.close(f"frame of {size} bytes, allowed are 8 to {self.frame_bytes_max}")
+                break
+            frame_end = start + 4 + size
+            if frame_end > end:
+                break
+            if (self._outstanding or self.mute) and not self._may_handle(view, start + 4):
+                self._blocked = True
+                break
+            reply = self._handle(self, view[start + 4 : frame_end])
+            start = frame_end
+            if type(reply) is list and not self._outstanding:
+                self._replies += reply
+            elif reply is not None:
+                self._keep_in_order(reply)
+        return start
+
+    def _may_handle(self, view: memoryview, position: int) -> bool:
+        if self.mute:
+            return False
+        (key,) = _KEY.unpack_from(view, position)
+        return (
+            key == PRODUCE_KEY
+            and len(self._outstanding) < PIPELINED_PRODUCES
+            and self._outstanding[-1].is_produce
+        )
+
+    def _keep_in_order(self, reply: list[Part] | Pending) -> None:
+        """A reply that is not due, or one that is due behind another that is not."""
+        if isinstance(reply, list):
+            parts, reply = reply, Pending(self, is_produce=True)
+            reply.parts, reply.settled = parts, True
+        self._outstanding.append(reply)
+
+    def _hold(self, rest: memoryview) -> None:
+        """Move unhandled bytes out of the shared buffer into one of our own."""
+        self._held = self._buffers.take(self._wanted_capacity(rest))
+        self._held[: len(rest)] = rest
+        self._start, self._end = 0, len(rest)
+
+    def _wanted_capacity(self, have: memoryview) -> int:
+        """Room for the frame that has begun, but no more than four times what already came."""
+        declared = 4 + _SIZE.unpack_from(have)[0] if len(have) >= 4 else 4
+        return max(min(declared, 4 * len(have)), len(have) + 1)
+
+    def _handle_held(self) -> None:
+        """Handle what can be handled of the held bytes, and leave room for more to come."""
+        held = self._held
+        assert held is not None
+        self._start = self._cut_frames(held, self._start, self._end)
+        if self._start == self._end or self.mute & Mute.CLOSED:
+            self._release()
+        elif not self._blocked:
+            self._make_room(held)
+
+    def _make_room(self, held: memoryview) -> None:
+        rest = held[self._start : self._end]
+        wanted = self._wanted_capacity(rest)
+        if self._end < len(held) and self._start + wanted <= len(held):
+            return
+        if wanted <= len(held):
+            held[: len(rest)] = bytes(rest)
+        elif self._buffers.exhausted():
+            self.mute |= Mute.MEMORY  # the sweep tries again, or closes us at the frame's deadline
+            return
+        else:
+            self._hold(rest)
+            self._buffers.give_back(held)
+        self._start, self._end = 0, len(rest)
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self._buffers.give_back(self._held)
+            self._held = None
+            self._start = self._end = 0
+
+    def reply_due(self) -> None:
+        """A pending reply was settled: send what is now in order, then go on with held frames."""
+        if self.mute & Mute.CLOSED:
+            return
+        outstanding = self._outstanding
+        while outstanding and outstanding[0].settled:
+            self._replies += outstanding.popleft().parts or []
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Send what is due, handle held frames if nothing keeps us from it, and read again."""
+        if self._replies:
+            self._flush_replies()
+        if self._held is not None and not self.mute:
+            self._handle_held()
+            if self._replies:
+                self._flush_replies()
+        if self.wants_bytes:
+            self._outlet.resume_reading()
+
+    def _flush_replies(self) -> None:
+        replies = self._replies
+        self._replies = []
+        if self._outlet.send(replies) > UNSENT_BYTES_MAX:
+            self.mute |= Mute.UNSENT
+
+    def sent(self, unsent_bytes: int) -> None:
+        """The transport got rid of queued bytes."""
+        if self.mute & Mute.UNSENT and unsent_bytes <= UNSENT_BYTES_MAX:
+            self.unmute(Mute.UNSENT)
+
+    def unmute(self, reason: int) -> None:
+        self.mute &= ~reason
+        self.go_on()
+
+    def close(self, reason: str) -> None:
+        """End it for a stated reason; what earlier requests are due is still sent."""
+        if not self.mute & Mute.CLOSED:
+            if self._replies:
+                self._flush_replies()
+            self._outlet.close(reason)
+
+    def closed(self) -> None:
+        """The socket is gone: nothing may be sent, nobody may wait for us."""
+        self.mute |= Mute.CLOSED
+        for pending in self._outstanding:
+            if pending.cancel is not None:
+                pending.cancel()
+        self._outstanding.clear()
+        self._replies.clear()
+        self._release()

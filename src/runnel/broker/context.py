@@ -1,0 +1,55 @@
+"""What a handler is given besides its request: who asks and by which door, and the broker's parts."""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from runnel.broker.fetch_sessions import FetchSessions
+from runnel.broker.flusher import Flusher
+from runnel.broker.partitions import Partitions
+from runnel.broker.producer_ids import ProducerIds
+from runnel.broker.security import Authorizer, Operation, Resource
+from runnel.broker.topics import Topics
+from runnel.cluster.image import Image
+from runnel.cluster.membership import Membership
+from runnel.config.settings import Settings
+from runnel.metrics import Metrics
+from runnel.ports import Clock, Workers
+
+
+class RequestContext(NamedTuple):
+    """Made anew for every request; `api_version` decides what a handler may answer."""
+
+    listener: str
+    principal: str
+    host: str
+    client_id: str
+    api_version: int
+    arrived_ms: int  # monotonic
+    authorizer: Authorizer
+
+    def may(self, operation: Operation, resource: Resource, name: str) -> bool:
+        return self.authorizer.allows(self.principal, self.host, operation, resource, name)
+
+
+@dataclass(slots=True)
+class Services:
+    """The broker's parts, as handlers use them. Wired once in `server.build`."""
+
+    settings: Settings
+    clock: Clock
+    random: random.Random
+    workers: Workers
+    loop: asyncio.AbstractEventLoop
+    membership: Membership
+    partitions: Partitions
+    sessions: FetchSessions
+    flusher: Flusher
+    metrics: Metrics
+    topics: Topics
+    producer_ids: ProducerIds
+
+    @property
+    def image(self) -> Image:
+        return self.membership.image

@@ -1,0 +1,244 @@
+"""From a frame to a reply: find the API, check its version, decode, call the handler, encode.
+
+The table of APIs is given; what ApiVersions advertises is derived from it, so nothing is
+advertised that does not work. A handler returns a response, a `Parked` request, a coroutine
+where the metadata store or a worker must be asked, or None where no reply is wanted.
+
+This is one of two places where any exception may be caught: a bug in a handler costs the
+connection that met it and nothing else.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from struct import Struct, error as struct_error
+from typing import Any, Final, NamedTuple
+
+from runnel.broker.connection import Connection, Part, Pending, Reply
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.security import CLUSTER_NAME, Authorizer, Resource, Right
+from runnel.broker.waiting import Parked, Waiting
+from runnel.errors import ErrorCode, RunnelError, WireError
+from runnel.metrics import REQUESTS, Slot
+from runnel.types import FileSlice
+from runnel.wire.apis import (
+    APIS,
+    ApiKey,
+    request_header_version,
+    request_type,
+    response_header_version,
+    response_type,
+)
+from runnel.wire.primitives import skip_tagged_fields
+from runnel.wire.compiler import codec_for
+
+_log = logging.getLogger(__name__)
+_FIXED_HEADER: Final = Struct(">hhih")  # api key, version, correlation id, length of client id
+_REPLY_HEADER: Final = Struct(">ii")  # size, correlation id
+CLIENT_ID_BYTES_MAX: Final = 1024
+
+Handler = Callable[[RequestContext, Services, Any], Any]
+
+
+class ApiRow(NamedTuple):
+    """A row of the table: what is served, by which handler, and which right it needs."""
+
+    key: ApiKey
+    handler: Handler
+    right: Right | None
+    advertised_from: int | None = None  # where Kafka advertises more than it serves
+
+
+class Route(NamedTuple):
+    """One API in one version, compiled at first use."""
+
+    row: ApiRow
+    version: int
+    header_is_flexible: bool
+    read: Callable[[memoryview, int], tuple[Any, int]]
+    write: Callable[[bytearray, Any, list[Part]], bytearray]
+    reply_header: bytes  # size and correlation id are packed over it
+
+
+class Dispatch:
+    """Owned by the broker. `handle` is called by every connection for every frame."""
+
+    __slots__ = ("_authorizer", "_routes", "_rows", "_services", "_slots", "_tasks", "_waiting")
+
+    def __init__(
+        self,
+        rows: tuple[ApiRow, ...],
+        services: Services,
+        waiting: Waiting,
+        authorizer: Authorizer,
+    ) -> None:
+        self._rows = {int(row.key): row for row in rows}
+        self._services = services
+        self._waiting = waiting
+        self._authorizer = authorizer
+        self._slots = services.metrics.slots
+        self._routes: dict[tuple[int, int], Route] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, connection: Connection, frame: memoryview) -> Reply:
+        """Never raises. A frame that cannot be answered closes its connection."""
+        self._slots[REQUESTS] += 1
+        try:
+            return self._handle(connection, frame)
+        except WireError as error:
+            self._services.metrics.add(Slot.REQUESTS_MALFORMED)
+            connection.close(str(error))
+        except Exception:  # noqa: BLE001  # our own bug: it must not cost another connection
+            self._services.metrics.add(Slot.REQUESTS_FAILED)
+            _log.exception("request from %s failed", connection.host)
+            connection.close("internal error")
+        return None
+
+    def _handle(self, connection: Connection, frame: memoryview) -> Reply:
+        try:
+            key, version, correlation_id, client_id_size = _FIXED_HEADER.unpack_from(frame)
+        except struct_error:
+            raise WireError(f"request header of {len(frame)} bytes") from None
+        route = self._routes.get((key, version)) or self._route(key, version)
+        position = 10
+        client_id = ""
+        if client_id_size > 0:
+            if client_id_size > CLIENT_ID_BYTES_MAX:
+                raise WireError(f"client id of {client_id_size} bytes")
+            position += client_id_size
+            client_id = _text(frame[10:position])
+        if route.header_is_flexible:
+            position = skip_tagged_fields(frame, position)
+        services = self._services
+        context = RequestContext(
+            connection.listener,
+            connection.principal,
+            connection.host,
+            client_id,
+            version,
+            services.clock.monotonic_ms(),
+            self._authorizer,
+        )
+        if route.version != version:  # ApiVersions in a version we do not know: answer in version 0
+            request = None
+        else:
+            request, end = route.read(frame, position)
+            if end != len(frame):
+                raise WireError(f"{len(frame) - end} bytes after {route.row.key.name}")
+        try:
+            self._ensure_cluster_right(context, route.row.right)
+            response = route.row.handler(context, services, request)
+        except RunnelError as error:
+            response = _error_response(route, error)
+        if response is None:
+            return None
+        if type(response) is Parked:
+            return self._park(connection, route, correlation_id, response)
+        if asyncio.iscoroutine(response):
+            return self._start(connection, route, correlation_id, response)
+        return self._encode(route, correlation_id, response)
+
+    def _ensure_cluster_right(self, context: RequestContext, right: Right | None) -> None:
+        if right is not None and right.resource == Resource.CLUSTER:
+            allowed = context.may(right.operation, right.resource, CLUSTER_NAME)
+            if not allowed:
+                raise RunnelError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, CLUSTER_NAME)
+
+    def _encode(self, route: Route, correlation_id: int, response: object) -> list[Part]:
+        out = bytearray(route.reply_header)
+        parts: list[Part] = []
+        last = route.write(out, response, parts)
+        if not parts:
+            _REPLY_HEADER.pack_into(out, 0, len(out) - 4, correlation_id)
+            return [out]
+        parts.append(last)
+        size = sum(part.size if isinstance(part, FileSlice) else len(part) for part in parts)
+        _REPLY_HEADER.pack_into(out, 0, size - 4, correlation_id)
+        return parts
+
+    def _park(
+        self, connection: Connection, route: Route, correlation_id: int, parked: Parked[Any]
+    ) -> Pending:
+        pending = Pending(connection, is_produce=parked.is_produce)
+
+        def answer(response: object) -> None:
+            pending.settle(self._encode(route, correlation_id, response))
+
+        pending.cancel = self._waiting.park(parked, answer)
+        return pending
+
+    def _start(
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        work: Coroutine[Any, Any, object],
+    ) -> Pending:
+        pending = Pending(connection)
+
+        async def run() -> None:
+            try:
+                response = await work
+                if type(response) is Parked:
+                    pending.cancel = self._waiting.park(
+                        response,
+                        lambda late: pending.settle(self._encode(route, correlation_id, late)),
+                    )
+                elif response is None:
+                    pending.settle(None)
+                else:
+                    pending.settle(self._encode(route, correlation_id, response))
+            except Exception:  # noqa: BLE001  # as in `handle`: one connection pays for our bug
+                self._services.metrics.add(Slot.REQUESTS_FAILED)
+                _log.exception("request from %s failed", connection.host)
+                pending.abandon("internal error")
+
+        task = self._services.loop.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return pending  # not cancelled with its connection: what it began, it finishes
+
+    def _route(self, key: int, version: int) -> Route:
+        row = self._rows.get(key)
+        if row is None:
+            raise WireError(f"unknown API {key}")
+        if version not in APIS[row.key].versions:
+            if row.key != ApiKey.API_VERSIONS:
+                raise WireError(f"{row.key.name} has no version {version}")
+            return self._compile(row, 0)  # not kept: the key would be the version we do not have
+        route = self._routes[key, version] = self._compile(row, version)
+        return route
+
+    def _compile(self, row: ApiRow, version: int) -> Route:
+        return Route(
+            row,
+            version,
+            request_header_version(row.key, version) >= 2,
+            codec_for(request_type(row.key), version).read,
+            codec_for(response_type(row.key), version).write_into,
+            bytes(9 if response_header_version(row.key, version) >= 1 else 8),
+        )
+
+    async def drain(self) -> None:
+        """Wait for requests that a worker or the store still holds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+        for task in self._tasks:
+            task.cancel()
+
+
+def _text(raw: memoryview) -> str:
+    try:
+        return str(raw, "utf-8")
+    except UnicodeDecodeError:
+        raise WireError("client id is not UTF-8") from None
+
+
+def _error_response(route: Route, error: RunnelError) -> object:
+    """A failure of the whole request, where its response has a place for one."""
+    kind = response_type(route.row.key)
+    if not hasattr(kind, "error_code"):
+        raise WireError(f"{route.row.key.name}: {error}")
+    response = kind()
+    response.error_code = error.code
+    return response

@@ -1,0 +1,141 @@
+"""Fetch sessions (KIP-227): a client names its partitions once and later only what changed.
+
+A session is found by id and checked by epoch: every request must carry the next one, so a lost
+reply or a second client on the same session is noticed. Slots are few; a full cache gives one up
+only if it was idle for two minutes, or had that long and is smaller than the newcomer.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+NO_SESSION: Final = 0
+FINAL_EPOCH: Final = -1
+FIRST_EPOCH: Final = 0
+IDLE_MS_MAX: Final = 120_000
+_EPOCH_MAX: Final = 2**31 - 1
+
+TopicKey = bytes | str  # a topic id from v13 on, a name before
+
+
+class SessionPartition:
+    """What a client asked for in one partition, and what it was last told."""
+
+    __slots__ = ("asked", "high_watermark", "index", "log_start_offset", "topic", "was_error")
+
+    def __init__(self, topic: TopicKey, asked: FetchPartition) -> None:
+        self.topic = topic
+        self.index = asked.partition
+        self.asked = asked
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.was_error = False
+
+    def is_news(self, data: PartitionData, has_records: bool) -> bool:
+        """Whether an incremental reply must mention it. Remembers what is told."""
+        news = (
+            has_records
+            or data.error_code != 0
+            or self.was_error
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.diverging_epoch.epoch >= 0
+            or data.preferred_read_replica >= 0
+        )
+        self.high_watermark = data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        self.was_error = data.error_code != 0
+        return news
+
+
+class Session:
+    """The partitions of one client, in the order in which they are served."""
+
+    __slots__ = ("created_ms", "epoch", "id", "partitions", "used_ms")
+
+    def __init__(self, session_id: int, now_ms: int) -> None:
+        self.id = session_id
+        self.epoch = FIRST_EPOCH
+        self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
+        self.created_ms = now_ms
+        self.used_ms = now_ms
+
+    def __iter__(self) -> Iterator[SessionPartition]:
+        return iter(self.partitions.values())
+
+    def update(self, request: FetchRequest, by_id: bool) -> None:
+        for topic in request.topics:
+            key: TopicKey = topic.topic_id if by_id else topic.topic
+            for asked in topic.partitions:
+                known = self.partitions.get((key, asked.partition))
+                if known is None:
+                    self.partitions[key, asked.partition] = SessionPartition(key, asked)
+                else:
+                    known.asked = asked
+        for forgotten in request.forgotten_topics_data:
+            key = forgotten.topic_id if by_id else forgotten.topic
+            for index in forgotten.partitions:
+                self.partitions.pop((key, index), None)
+
+    def serve_last(self, partition: SessionPartition) -> None:
+        """Who got bytes this time stands behind the others next time."""
+        self.partitions.move_to_end((partition.topic, partition.index))
+
+
+class FetchSessions:
+    """Owned by the broker. Ordered by last use, oldest first."""
+
+    __slots__ = ("_random", "_sessions", "_slots_max", "partitions_max")
+
+    def __init__(self, slots_max: int, chance: random.Random) -> None:
+        self._slots_max = slots_max
+        self._random = chance
+        self._sessions: OrderedDict[int, Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def resume(self, session_id: int, epoch: int, now_ms: int) -> Session:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise RunnelError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"session {session_id}")
+        expected = session.epoch + 1 if session.epoch < _EPOCH_MAX else 1
+        if epoch != expected:
+            raise RunnelError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"session {session_id}: epoch {epoch}, expected {expected}",
+            )
+        session.epoch = epoch
+        session.used_ms = now_ms
+        self._sessions.move_to_end(session_id)
+        return session
+
+    def open(self, size: int, now_ms: int) -> Session:
+        """A new session; its id is 0, and it is forgotten at once, where there is no slot."""
+        if size == 0 or not self._has_slot_for(size, now_ms):
+            return Session(NO_SESSION, now_ms)
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._random.randrange(1, _EPOCH_MAX)
+        session = self._sessions[session_id] = Session(session_id, now_ms)
+        return session
+
+    def _has_slot_for(self, size: int, now_ms: int) -> bool:
+        if len(self._sessions) < self._slots_max:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        idle = now_ms - oldest.used_ms > IDLE_MS_MAX
+        had_its_time = now_ms - oldest.created_ms > IDLE_MS_MAX
+        if idle or (had_its_time and len(oldest.partitions) < size):
+            del self._sessions[oldest.id]
+            return True
+        return False
+
+    def close(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)

@@ -1,0 +1,84 @@
+"""Makes appended bytes durable off the loop, and tells partitions how far.
+
+One round runs at a time. Whatever is appended in `ack` durability while a round runs waits for
+the next one and shares it: group commit without a timer. A failed fsync is never retried: the
+kernel may have dropped the pages it could not write, so the log goes offline with the reason.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from runnel.broker.partition import Partition
+from runnel.metrics import Metrics, Slot
+from runnel.ports import Workers
+from runnel.storage.flush import Flush
+
+_log = logging.getLogger(__name__)
+RETRY_MS: Final = 1
+
+
+class Flusher:
+    """Owned by the broker, started and stopped with it."""
+
+    __slots__ = ("_metrics", "_requested", "_wanted", "_workers", "touched")
+
+    def __init__(self, workers: Workers, metrics: Metrics) -> None:
+        self._workers = workers
+        self._metrics = metrics
+        self.touched: dict[Partition, None] = {}  # written to since the last tick
+        self._wanted: dict[Partition, None] = {}
+        self._requested = asyncio.Event()
+
+    def request(self, partition: Partition) -> None:
+        """The partition has bytes that somebody waits for. Cheap: it is on the produce path."""
+        self._wanted[partition] = None
+        self._requested.set()
+
+    async def run_on_request(self) -> None:
+        """The group commit of `ack` durability."""
+        while True:
+            await self._requested.wait()
+            self._requested.clear()
+            wanted, self._wanted = self._wanted, {}
+            refused = await self._flush(wanted)
+            if refused:  # the tick has it in hand: come again when that is over
+                await asyncio.sleep(RETRY_MS / 1000)
+                for partition in refused:
+                    self.request(partition)
+
+    async def run_every(self, interval_ms: int) -> None:
+        """The tick of `interval` durability, which also brings index entries to the disk."""
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            touched = list(self.touched)
+            self.touched.clear()
+            for partition in await self._flush(touched):
+                self.touched[partition] = None
+
+    async def _flush(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Flush these; returns those that another flush is busy with."""
+        begun: list[tuple[Partition, Flush]] = []
+        busy: list[Partition] = []
+        for partition in partitions:
+            flush = partition.log.begin_flush()
+            if flush is not None:
+                begun.append((partition, flush))
+            elif partition.log.is_dirty and partition.log.offline is None:
+                busy.append(partition)
+        if begun:
+            await self._workers.run(lambda: _run_all(begun))
+            self._metrics.add(Slot.FLUSHES, len(begun))
+        for partition, flush in begun:
+            partition.log.end_flush(flush)
+            if flush.error is not None:
+                self._metrics.add(Slot.LOGS_OFFLINE)
+                _log.error("flush failed: %s", partition.log.offline)
+            partition.flushed()
+        return busy
+
+
+def _run_all(begun: list[tuple[Partition, Flush]]) -> None:
+    for _, flush in begun:
+        flush.run()

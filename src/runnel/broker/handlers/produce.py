@@ -1,0 +1,249 @@
+"""Produce (key 0, v3-v13): append client batches to the partitions this broker leads.
+
+Version notes: v9 is the first flexible one; v10 may name the new leader; v13 addresses topics by
+id instead of name. Kafka advertises the API from v0 because librdkafka looks for that, but
+serves it from v3.
+
+Acks 0 and 1 are settled inside this call; acks -1 parks until every batch is acknowledged.
+Record bytes are borrowed from the connection and are appended before any wait. Where records
+must be looked into and there are many of them, the request takes a copy of its records and goes
+on in a worker; nothing else of that connection is handled meanwhile, so that a producer's
+batches stay in order.
+"""
+
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.inspection import inspect, is_short
+from runnel.broker.partition import Partition
+from runnel.broker.security import Operation, Resource
+from runnel.broker.waiting import Parked
+from runnel.config.topic import LogConfig
+from runnel.errors import ErrorCode, RunnelError, WireError
+from runnel.metrics import PRODUCED_BATCHES, PRODUCED_BYTES
+from runnel.wire.batch import HEADER_SIZE, compression_of
+from runnel.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+NO_REPLY: Final = 0
+ZSTD: Final = 4
+FIRST_VERSION_WITH_ZSTD: Final = 7
+FIRST_VERSION_BY_ID: Final = 13
+_WRITE: Final = Operation.WRITE
+_TOPIC: Final = Resource.TOPIC
+
+Wait = tuple[Partition, int, PartitionProduceResponse]
+Answer = ProduceResponse | Parked[ProduceResponse] | None
+Verdicts = dict[int, RunnelError]  # by the identity of a PartitionProduceData
+
+
+def produce(
+    context: RequestContext, services: Services, request: ProduceRequest
+) -> Answer | Coroutine[Any, Any, Answer]:
+    if services.partitions.any_inspected:
+        inspected = _long_inspections(context, services, request)
+        if inspected:
+            _own_records(request)
+            return _inspect_then_append(context, services, request, inspected)
+    return _append_all(context, services, request, None)
+
+
+def _append_all(
+    context: RequestContext,
+    services: Services,
+    request: ProduceRequest,
+    verdicts: Verdicts | None,
+) -> Answer:
+    acks = request.acks
+    waits: list[Wait] = []
+    response = ProduceResponse(
+        responses=[
+            _append_topic(context, services, acks, topic, waits, verdicts)
+            for topic in request.topic_data
+        ]
+    )
+    if acks == NO_REPLY:
+        _ensure_no_error(response)
+        return None
+    if waits:
+        return _acknowledge_later(response, waits, acks, request.timeout_ms)
+    return response
+
+
+def _append_topic(
+    context: RequestContext,
+    services: Services,
+    acks: int,
+    topic: TopicProduceData,
+    waits: list[Wait],
+    verdicts: Verdicts | None,
+) -> TopicProduceResponse:
+    refused: RunnelError | None = None
+    name = topic.name
+    try:
+        name = _ensure_allowed(context, services, acks, topic)
+    except RunnelError as error:
+        refused = error
+    results: list[PartitionProduceResponse] = []
+    for data in topic.partition_data:
+        try:
+            if refused is not None:
+                raise refused
+            results.append(_append(context, services, acks, name, data, waits, verdicts))
+        except RunnelError as error:  # one partition's failure is its own, never its neighbour's
+            results.append(_failed(data.index, error))
+    return TopicProduceResponse(
+        name=topic.name, topic_id=topic.topic_id, partition_responses=results
+    )
+
+
+def _ensure_allowed(
+    context: RequestContext, services: Services, acks: int, topic: TopicProduceData
+) -> str:
+    """The topic's name, whichever way the request gave it."""
+    name = topic.name
+    if context.api_version >= FIRST_VERSION_BY_ID:
+        name = services.partitions.name_of(topic.topic_id)
+    if not context.may(_WRITE, _TOPIC, name):
+        raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+    if acks not in (-1, 0, 1):
+        raise RunnelError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}")
+    return name
+
+
+def _append(
+    context: RequestContext,
+    services: Services,
+    acks: int,
+    topic: str,
+    data: PartitionProduceData,
+    waits: list[Wait],
+    verdicts: Verdicts | None,
+) -> PartitionProduceResponse:
+    records = data.records
+    if records is None or len(records) < HEADER_SIZE:
+        raise RunnelError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+    assert isinstance(records, memoryview)
+    if context.api_version < FIRST_VERSION_WITH_ZSTD and compression_of(records) == ZSTD:
+        raise RunnelError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or newer")
+    partition = services.partitions.get(topic, data.index)
+    if partition.inspects:
+        if verdicts is None:
+            records = inspect(records, partition.log.config)
+        elif (refusal := verdicts.get(id(data))) is not None:
+            raise refusal
+    base_offset, last_offset, append_time_ms = partition.append(records, acks)
+    slots = services.metrics.slots
+    slots[PRODUCED_BATCHES] += 1
+    slots[PRODUCED_BYTES] += len(records)
+    result = PartitionProduceResponse(
+        index=data.index,
+        base_offset=base_offset,
+        log_append_time_ms=append_time_ms,
+        log_start_offset=partition.log.log_start_offset,
+    )
+    if not partition.is_acknowledged(last_offset, acks):
+        waits.append((partition, last_offset, result))
+        if partition.wants_flush:
+            services.flusher.request(partition)
+    return result
+
+
+def _failed(index: int, error: RunnelError) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=error.code, base_offset=-1, error_message=str(error)
+    )
+
+
+def _ensure_no_error(response: ProduceResponse) -> None:
+    """With acks=0 the only way to tell of a failure is to end the connection, as Kafka does."""
+    for topic in response.responses:
+        for result in topic.partition_responses:
+            if result.error_code:
+                raise WireError(
+                    f"produce with acks=0 to {topic.name}-{result.index}: {result.error_message}"
+                )
+
+
+def _acknowledge_later(
+    response: ProduceResponse, waits: list[Wait], acks: int, timeout_ms: int
+) -> Parked[ProduceResponse]:
+    def attempt(final: bool) -> ProduceResponse | None:
+        late: list[Wait] = []
+        for partition, last_offset, result in waits:
+            if partition.log.offline is not None:
+                _fail(result, ErrorCode.KAFKA_STORAGE_ERROR, partition.log.offline)
+            elif not partition.is_leader:
+                _fail(result, ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership moved")
+            elif not partition.is_acknowledged(last_offset, acks):
+                late.append((partition, last_offset, result))
+        waits[:] = late
+        if late and not final:
+            return None
+        for _, _, result in late:
+            _fail(result, ErrorCode.REQUEST_TIMED_OUT, f"not acknowledged in {timeout_ms} ms")
+        return response
+
+    return Parked([wait[0] for wait in waits], timeout_ms, attempt, is_produce=True)
+
+
+def _fail(result: PartitionProduceResponse, code: ErrorCode, why: str) -> None:
+    result.error_code = code
+    result.base_offset = -1
+    result.error_message = why
+
+
+def _long_inspections(
+    context: RequestContext, services: Services, request: ProduceRequest
+) -> list[tuple[PartitionProduceData, LogConfig]]:
+    """What a worker must look into; nothing if all of it can be done here in microseconds."""
+    found: list[tuple[PartitionProduceData, LogConfig]] = []
+    needs_worker = False
+    for topic in request.topic_data:
+        name = topic.name
+        if context.api_version >= FIRST_VERSION_BY_ID:
+            name = services.partitions.topic_names.get(topic.topic_id, "")
+        for data in topic.partition_data:
+            partition = services.partitions.find(name, data.index)
+            records = data.records
+            if partition is None or not partition.inspects:
+                continue
+            if records is not None and len(records) >= HEADER_SIZE:
+                found.append((data, partition.log.config))
+                needs_worker = needs_worker or not is_short(records, partition.log.config)
+    return found if needs_worker else []
+
+
+def _own_records(request: ProduceRequest) -> None:
+    """The receive buffer is used again before the worker is done, so the records move out of it."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
+
+
+async def _inspect_then_append(
+    context: RequestContext,
+    services: Services,
+    request: ProduceRequest,
+    inspected: list[tuple[PartitionProduceData, LogConfig]],
+) -> Answer:
+    def look() -> Verdicts:
+        verdicts: Verdicts = {}
+        for data, config in inspected:
+            assert isinstance(data.records, memoryview)
+            try:
+                data.records = inspect(data.records, config)
+            except RunnelError as error:
+                verdicts[id(data)] = error
+        return verdicts
+
+    verdicts = await services.workers.run(look)
+    return _append_all(context, services, request, verdicts)

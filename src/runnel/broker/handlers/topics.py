@@ -1,0 +1,126 @@
+"""CreateTopics (key 19, v2-v7) and DeleteTopics (key 20, v1-v6).
+
+Version notes: CreateTopics v5 returns the effective configuration, v7 the topic id. DeleteTopics
+v6 may name a topic by its id. Both answer when the change is in the image and the logs are open
+or gone on this broker, so that the client's next request meets the new state.
+"""
+
+from collections import Counter
+from typing import Final
+
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.security import Operation, Resource
+from runnel.cluster.topics import Assignment, NewTopic
+from runnel.config.effective import effective_topic_configs
+from runnel.errors import ErrorCode, RunnelError
+from runnel.types import NO_TOPIC_ID
+from runnel.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from runnel.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+FIRST_VERSION_BY_ID: Final = 6
+
+
+async def create_topics(
+    context: RequestContext, services: Services, request: CreateTopicsRequest
+) -> CreateTopicsResponse:
+    counts = Counter(topic.name for topic in request.topics)
+    results: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        try:
+            if counts[topic.name] > 1:
+                raise RunnelError(ErrorCode.INVALID_REQUEST, f"{topic.name} is given twice")
+            results.append(await _create(context, services, topic, request.validate_only))
+        except RunnelError as error:
+            if counts[topic.name] > 1 and any(done.name == topic.name for done in results):
+                continue
+            results.append(
+                CreatableTopicResult(
+                    name=topic.name, error_code=error.code, error_message=str(error)
+                )
+            )
+    return CreateTopicsResponse(topics=results)
+
+
+async def _create(
+    context: RequestContext, services: Services, topic: CreatableTopic, validate_only: bool
+) -> CreatableTopicResult:
+    if not context.may(Operation.CREATE, Resource.TOPIC, topic.name):
+        raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic.name)
+    configs = {config.name: config.value for config in topic.configs}
+    created = await services.topics.create(
+        NewTopic(
+            name=topic.name,
+            partition_count=topic.num_partitions,
+            replication_factor=topic.replication_factor,
+            assignments=[
+                Assignment(each.partition_index, each.broker_ids) for each in topic.assignments
+            ],
+            configs=configs,
+        ),
+        validate_only=validate_only,
+    )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=created.id,
+        error_message=None,
+        num_partitions=len(created.partitions),
+        replication_factor=len(created.partitions[0].replicas),
+        configs=[
+            CreatableTopicConfigs(
+                name=config.name,
+                value=config.value,
+                config_source=config.source,
+                is_sensitive=False,
+            )
+            for config in effective_topic_configs(services.settings.given, created.configs)
+        ],
+    )
+
+
+async def delete_topics(
+    context: RequestContext, services: Services, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
+    asked = request.topics
+    if context.api_version < FIRST_VERSION_BY_ID:
+        asked = [DeleteTopicState(name=name) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[await _delete(context, services, state) for state in asked]
+    )
+
+
+async def _delete(
+    context: RequestContext, services: Services, state: DeleteTopicState
+) -> DeletableTopicResult:
+    by_id = state.topic_id != NO_TOPIC_ID
+    name = state.name
+    try:
+        if by_id and name is not None:
+            raise RunnelError(ErrorCode.INVALID_REQUEST, "a topic is named by name or by id")
+        if by_id:
+            topic = services.image.topics_by_id.get(state.topic_id)
+            if topic is None:
+                raise RunnelError(ErrorCode.UNKNOWN_TOPIC_ID, state.topic_id.hex())
+            name = topic.name
+        if not name:
+            raise RunnelError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
+        if not context.may(Operation.DELETE, Resource.TOPIC, name):
+            raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        if not services.settings.delete_topic_enable:
+            raise RunnelError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+        await services.topics.delete(name)
+    except RunnelError as error:
+        return DeletableTopicResult(
+            name=name, topic_id=state.topic_id, error_code=error.code, error_message=str(error)
+        )
+    return DeletableTopicResult(name=name, topic_id=state.topic_id)

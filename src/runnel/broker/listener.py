@@ -1,0 +1,220 @@
+"""Accepts connections on one listening socket, within limits, and sweeps those that went quiet.
+
+Limits before anything is read: connections in all and per address. After that: a peer that is
+idle, that does not finish a frame it began, or that does not read its replies is let go.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from typing import Final
+
+from runnel.broker.buffers import ReceiveBuffers
+from runnel.broker.connection import Connection, Handle, Mute
+from runnel.broker.transport import SocketTransport
+from runnel.broker.server import Broker
+from runnel.config.listeners import Listener as Endpoint
+from runnel.config.settings import Settings
+from runnel.metrics import Metrics, Slot
+
+_log = logging.getLogger(__name__)
+SWEEP_EVERY_MS: Final = 1000
+ACCEPTED_AT_ONCE_MAX: Final = 64
+
+
+class Listener:
+    """Owns a listening socket and every connection accepted from it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        name: str,
+        sock: socket.socket,
+        settings: Settings,
+        handle: Handle,
+        buffers: ReceiveBuffers,
+        metrics: Metrics,
+        *,
+        sendfile: bool = True,
+    ) -> None:
+        self._loop = loop
+        self.name = name
+        self._sock = sock
+        self._settings = settings
+        self._handle = handle
+        self._buffers = buffers
+        self._metrics = metrics
+        self._sendfile = sendfile
+        self._transports: dict[SocketTransport, None] = {}
+        self._per_host: Counter[str] = Counter()
+        self._tick = 0
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._sock.getsockname()[:2]
+        return host, port
+
+    def start(self) -> None:
+        self._sock.listen(self._settings.socket_listen_backlog_size)
+        self._sock.setblocking(False)
+        self._loop.add_reader(self._sock.fileno(), self._on_acceptable)
+        self._schedule_sweep()
+
+    def _on_acceptable(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE_MAX):
+            try:
+                sock, address = self._sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # out of descriptors, or the peer was quicker than we
+                _log.warning("cannot accept on %s: %s", self.name, error)
+                return
+            self._accept(sock, str(address[0]))
+
+    def _accept(self, sock: socket.socket, host: str) -> None:
+        refusal = self._refusal(host)
+        if refusal:
+            self._metrics.add(Slot.CONNECTIONS_REFUSED)
+            _log.warning("connection from %s refused: %s", host, refusal)
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        transport = SocketTransport(
+            self._loop, sock, host, self._on_closed, sendfile=self._sendfile
+        )
+        connection = Connection(
+            self._handle,
+            transport,
+            self._buffers,
+            listener=self.name,
+            host=host,
+            frame_bytes_max=self._settings.socket_request_max_bytes,
+        )
+        connection.active_tick = self._tick
+        self._transports[transport] = None
+        self._per_host[host] += 1
+        self._metrics.add(Slot.CONNECTIONS_ACCEPTED)
+        transport.start(connection)
+
+    def _refusal(self, host: str) -> str:
+        if len(self._transports) >= self._settings.max_connections:
+            return f"max.connections={self._settings.max_connections} are open"
+        limit = self._settings.max_connections_per_ip_overrides.get(
+            host, self._settings.max_connections_per_ip
+        )
+        if self._per_host[host] >= limit:
+            return f"max.connections.per.ip={limit} are open"
+        return ""
+
+    def _on_closed(self, transport: SocketTransport) -> None:
+        host = transport.peer
+        del self._transports[transport]
+        self._per_host[host] -= 1
+        if not self._per_host[host]:
+            del self._per_host[host]
+        self._metrics.add(Slot.CONNECTIONS_CLOSED)
+
+    # Sweeping
+
+    def _schedule_sweep(self) -> None:
+        self._sweeper = self._loop.call_later(SWEEP_EVERY_MS / 1000, self._sweep)
+
+    def _sweep(self) -> None:
+        self._schedule_sweep()
+        self._tick += 1
+        settings = self._settings
+        for transport in list(self._transports):
+            connection = transport.connection
+            if connection.mute & Mute.MEMORY and not self._buffers.exhausted():
+                connection.unmute(Mute.MEMORY)
+            if transport.received_since_sweep():
+                connection.active_tick = self._tick
+            quiet_ms = (self._tick - connection.active_tick) * SWEEP_EVERY_MS
+            if connection.is_mid_frame and quiet_ms > settings.frame_timeout_ms:
+                connection.close("a frame was begun and not finished")
+            elif transport.sweeps_stuck() * SWEEP_EVERY_MS > settings.send_timeout_ms:
+                connection.close("the peer does not read its replies")
+            elif quiet_ms > settings.connections_max_idle_ms > 0 and not connection.is_waiting:
+                connection.close("idle")
+
+    def close(self) -> None:
+        """Stop accepting, then end every connection."""
+        self.stop_accepting()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for transport in list(self._transports):
+            transport.close("")
+
+    def stop_accepting(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock.fileno())
+            self._sock.close()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket. Raises OSError with a reason that says which address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return sock
+
+
+
+class Listeners:
+    """Every listener of the configuration, bound together and closed together."""
+
+    def __init__(self, broker: Broker, *, sendfile: bool = True) -> None:
+        self._broker = broker
+        self._sendfile = sendfile
+        self._listeners: list[Listener] = []
+
+    def bind(self) -> tuple[Endpoint, ...]:
+        """Take the addresses; returns what clients are to be told. Raises OSError."""
+        broker = self._broker
+        loop = asyncio.get_running_loop()
+        advertised: list[Endpoint] = []
+        for endpoint, told in zip(
+            broker.settings.listeners, broker.settings.advertised_listeners, strict=True
+        ):
+            listener = Listener(
+                loop,
+                endpoint.name,
+                bind(endpoint.host, endpoint.port),
+                broker.settings,
+                broker.handle,
+                broker.buffers,
+                broker.metrics,
+                sendfile=self._sendfile,
+            )
+            self._listeners.append(listener)
+            port = listener.address[1] if told.port == 0 else told.port
+            advertised.append(told._replace(host=told.host or socket.gethostname(), port=port))
+        return tuple(advertised)
+
+    def start(self) -> None:
+        for listener in self._listeners:
+            listener.start()
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where clients on this machine can connect, as `host:port`."""
+        return [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            for host, port in (listener.address for listener in self._listeners)
+        ]
+
+    def stop_accepting(self) -> None:
+        for listener in self._listeners:
+            listener.stop_accepting()
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            listener.close()

@@ -1,0 +1,256 @@
+"""One partition that this broker holds: its leadership, its watermarks, and the checked append.
+
+Invariants: log_start <= last_stable <= high_watermark <= log_end, and high_watermark only grows
+while the leader epoch stays. Four offsets are kept apart although one replica makes them equal
+most of the time:
+
+  - log end: what has been written; only followers may read so far;
+  - flushed: what an fsync covers; `runnel.durability=ack` acknowledges nothing beyond it;
+  - high watermark: what every in-sync replica has; consumers read to here;
+  - last stable offset: the high watermark, or the first open transaction below it.
+
+An acknowledgement is a predicate over these (`is_acknowledged`), never a side effect of append.
+"""
+
+from typing import Final, NamedTuple
+
+from runnel.broker.inspection import is_needed
+from runnel.broker.waiting import Waiter, Waiting
+from runnel.config.topic import LogConfig
+from runnel.errors import ErrorCode, RunnelError
+from runnel.ports import Clock
+from runnel.storage.log import Log
+from runnel.wire.batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    crc_is_right,
+    restamp_log_append_time,
+    stamp,
+)
+
+ALL_IN_SYNC: Final = -1
+NO_EPOCH: Final = -1
+NO_TIMESTAMP: Final = -1
+_CONTROL: Final = 0x20
+_TRANSACTIONAL: Final = 0x10
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 where the producer's time stands
+
+
+class Partition:
+    """Owned by `Partitions`; touched only on the loop's thread."""
+
+    __slots__ = (
+        "_clock",
+        "_touched",
+        "_waiting",
+        "high_watermark",
+        "in_sync_count",
+        "inspects",
+        "is_leader",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "min_in_sync",
+        "topic_partition",
+        "wants_flush",
+        "waiters",
+    )
+
+    def __init__(
+        self,
+        log: Log,
+        clock: Clock,
+        waiting: Waiting,
+        touched: dict["Partition", None],
+    ) -> None:
+        self.log = log
+        self.topic_partition = log.partition
+        self._clock = clock
+        self._waiting = waiting
+        self._touched = touched  # where the flusher looks for logs that have something to flush
+        self.high_watermark = log.opened_high_watermark
+        self.leader_id = -1
+        self.leader_epoch = NO_EPOCH
+        self.is_leader = False
+        self.in_sync_count = 0
+        self.min_in_sync = 1
+        self.wants_flush = False
+        self.inspects = is_needed(log.config)
+        self.waiters: dict[Waiter, None] = {}
+
+    def configure(self, config: LogConfig) -> None:
+        self.log.config = config
+        self.inspects = is_needed(config)
+
+    # Leadership
+
+    def lead(
+        self, leader_id: int, leader_epoch: int, in_sync_count: int, min_in_sync: int
+    ) -> None:
+        """Begin to lead in this epoch. The epoch is recorded even if no record follows (R7)."""
+        if not self.is_leader or leader_epoch != self.leader_epoch:
+            self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
+            self._touched[self] = None
+        self.is_leader = True
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.in_sync_count = in_sync_count
+        self.min_in_sync = min_in_sync
+        self.advance_high_watermark()
+
+    def resign(self, leader_id: int, leader_epoch: int) -> None:
+        self.is_leader = False
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self._wake()
+
+    def ensure_leads(self) -> None:
+        if not self.is_leader:
+            raise RunnelError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self.topic_partition} is led by broker {self.leader_id}",
+            )
+
+    def ensure_epoch(self, current_leader_epoch: int) -> None:
+        """What the client believes must be what is (R8). -1 means that it does not say."""
+        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
+            return
+        behind = current_leader_epoch < self.leader_epoch
+        raise RunnelError(
+            ErrorCode.FENCED_LEADER_EPOCH if behind else ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"{self.topic_partition} is in epoch {self.leader_epoch}, not {current_leader_epoch}",
+        )
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` that this log knows, and where it ends; -1, -1 if none."""
+        if epoch == self.leader_epoch:
+            return epoch, self.log.log_end_offset
+        return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)
+
+    # Watermarks
+
+    @property
+    def last_stable_offset(self) -> int:
+        first_unstable = self.log.first_unstable_offset
+        if first_unstable is None or first_unstable > self.high_watermark:
+            return self.high_watermark
+        return first_unstable
+
+    def advance_high_watermark(self) -> None:
+        """With one replica in sync, the leader's own log decides. Never goes back."""
+        log = self.log
+        reached = log.flushed_offset if log.config.durability == "ack" else log.log_end_offset
+        if reached > self.high_watermark:
+            self.high_watermark = reached
+            if self.waiters:
+                self._waiting.moved(self)
+
+    def flushed(self) -> None:
+        """An fsync came back; the log has advanced its flushed offset."""
+        self.advance_high_watermark()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.waiters:
+            self._waiting.moved(self)
+
+    # Appending
+
+    def append(self, records: memoryview, acks: int) -> Appended:
+        """Check one client batch and append it; it stays borrowed, and is stamped in place.
+
+        Everything is checked before the first byte is written. A duplicate of one of the
+        producer's last five batches answers with the offsets of the first copy.
+        """
+        self.ensure_leads()
+        if acks == ALL_IN_SYNC and self.in_sync_count < self.min_in_sync:
+            raise RunnelError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.in_sync_count} in sync, {self.min_in_sync} needed",
+            )
+        log = self.log
+        header = BatchHeader.read(records, 0)
+        self.check_client_batch(header, records)
+        now_ms = self._clock.wall_ms()
+        append_time_ms = NO_TIMESTAMP
+        if log.config.timestamp_type == "LogAppendTime":
+            append_time_ms = now_ms
+        else:
+            self._check_timestamps(header, now_ms)
+        if header.producer_id >= 0:
+            duplicate = log.producers.check(header)
+            if duplicate is not None:
+                return Appended(duplicate.base_offset, duplicate.last_offset, append_time_ms)
+        base_offset = log.log_end_offset
+        stamp(records, 0, base_offset, self.leader_epoch)
+        if append_time_ms != NO_TIMESTAMP:
+            restamp_log_append_time(records, 0, append_time_ms)
+        header = BatchHeader.read(records, 0)
+        log.append(header, records, now_ms)
+        self._touched[self] = None
+        if log.config.durability == "ack":
+            self.wants_flush = True
+        else:
+            self.advance_high_watermark()
+        return Appended(base_offset, log.log_end_offset - 1, append_time_ms)
+
+    def check_client_batch(self, header: BatchHeader, records: memoryview) -> None:
+        """R23, on the header alone: one whole batch of magic 2 whose counts agree."""
+        size = header.size
+        if header.magic != 2:
+            _refuse(ErrorCode.INVALID_RECORD, f"magic {header.magic}, only 2 is accepted")
+        if size != len(records):
+            if HEADER_SIZE <= size < len(records):
+                _refuse(ErrorCode.INVALID_RECORD, "more than one batch for one partition")
+            _refuse(ErrorCode.CORRUPT_MESSAGE, f"batch of {size} bytes in {len(records)}")
+        if size > self.log.config.max_message_bytes:
+            _refuse(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"batch of {size} bytes, max.message.bytes is {self.log.config.max_message_bytes}",
+            )
+        if size > self.log.config.segment_bytes:
+            _refuse(ErrorCode.RECORD_LIST_TOO_LARGE, f"batch of {size} bytes fits no segment")
+        if not crc_is_right(header, records):
+            _refuse(ErrorCode.CORRUPT_MESSAGE, "wrong CRC")
+        if header.base_offset != 0:
+            _refuse(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset}, must be 0")
+        count = header.record_count
+        if count <= 0 or header.last_offset_delta != count - 1:
+            _refuse(
+                ErrorCode.INVALID_RECORD,
+                f"{count} records, last offset delta {header.last_offset_delta}",
+            )
+        if header.attributes & _CONTROL:
+            _refuse(ErrorCode.INVALID_RECORD, "clients may not write control records")
+        if header.attributes & _TRANSACTIONAL:
+            _refuse(ErrorCode.INVALID_TXN_STATE, "no transaction is open on this partition")
+        if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+            _refuse(ErrorCode.INVALID_RECORD, "a producer id without a sequence or epoch")
+
+    def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
+        config = self.log.config
+        latest = header.max_timestamp
+        earliest = min(header.base_timestamp, latest)
+        if latest - now_ms > config.timestamp_after_max_ms or (
+            earliest != NO_TIMESTAMP and now_ms - earliest > config.timestamp_before_max_ms
+        ):
+            _refuse(
+                ErrorCode.INVALID_TIMESTAMP,
+                f"timestamps {earliest} to {latest} lie too far from {now_ms}",
+            )
+
+    def is_acknowledged(self, last_offset: int, acks: int) -> bool:
+        if acks == ALL_IN_SYNC:
+            return self.high_watermark > last_offset
+        if self.log.config.durability == "ack":
+            return self.log.flushed_offset > last_offset
+        return True
+
+
+def _refuse(code: ErrorCode, why: str) -> None:
+    raise RunnelError(code, why)

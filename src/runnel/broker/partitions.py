@@ -1,0 +1,131 @@
+"""Every partition this broker holds, and the path from a new image to open logs.
+
+The image says what should be; `reconcile` makes it so, one image after the other, and publishes
+a partition only when its log is open and its role is clear.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from runnel.broker.inspection import is_needed
+from runnel.broker.partition import Partition
+from runnel.broker.waiting import Waiting
+from runnel.cluster.image import Image, Topic
+from runnel.cluster.values import Partition as PartitionRecord
+from runnel.config.overrides import topic_config
+from runnel.config.settings import Settings
+from runnel.errors import ErrorCode, RunnelError
+from runnel.ports import Clock
+from runnel.storage.store import LogStore
+from runnel.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+CREATED_AT_ONCE: Final = 8  # each takes some hundred microseconds of the loop
+
+
+class Partitions:
+    """Owned by the broker. Lookups are two subscripts, because they are on the data path."""
+
+    __slots__ = ("_by_topic", "_clock", "_id", "_logs", "_settings", "_touched", "_waiting",
+                 "any_inspected", "topic_names")  # fmt: skip
+
+    def __init__(
+        self,
+        logs: LogStore,
+        settings: Settings,
+        clock: Clock,
+        waiting: Waiting,
+        touched: dict[Partition, None],
+    ) -> None:
+        self._logs = logs
+        self._settings = settings
+        self._id = settings.node_id
+        self._clock = clock
+        self._waiting = waiting
+        self._touched = touched
+        self._by_topic: dict[str, dict[int, Partition]] = {}
+        self.any_inspected = False  # whether produce must ask at all; never goes back
+        self.topic_names: dict[bytes, str] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._by_topic.values():
+            yield from partitions.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_topic.values()))
+
+    def get(self, topic: str, index: int) -> Partition:
+        try:
+            return self._by_topic[topic][index]
+        except KeyError:
+            raise RunnelError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
+            ) from None
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        return self._by_topic.get(topic, {}).get(index)
+
+    def name_of(self, topic_id: bytes) -> str:
+        try:
+            return self.topic_names[topic_id]
+        except KeyError:
+            raise RunnelError(ErrorCode.UNKNOWN_TOPIC_ID, topic_id.hex()) from None
+
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        return {partition.topic_partition: partition.high_watermark for partition in self}
+
+    async def reconcile(self, old: Image, new: Image, broker_epoch: int) -> None:
+        """Open, lead, follow and drop partitions so that what we hold is what the image says."""
+        for topic in old.topics.values():
+            if topic.id not in new.topics_by_id:
+                await self._drop(topic)
+        for topic in new.topics.values():
+            if topic is not old.topics.get(topic.name):
+                await self._open(topic, broker_epoch)
+
+    async def _open(self, topic: Topic, broker_epoch: int) -> None:
+        mine = [record for record in topic.partitions if self._id in record.replicas]
+        if not mine:
+            return
+        config = topic_config(self._settings, topic.configs)
+        opened = dict(self._by_topic.get(topic.name, {}))
+        for number, record in enumerate(mine):
+            partition = opened.get(record.index)
+            if partition is None:
+                log = self._logs.get(topic.name, record.index)
+                if log is None:
+                    log = self._logs.create(topic.name, topic.id, record.index, config)
+                partition = opened[record.index] = Partition(
+                    log, self._clock, self._waiting, self._touched
+                )
+            partition.configure(config)
+            self._assume_role(partition, record, broker_epoch)
+            if number % CREATED_AT_ONCE == CREATED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        self._by_topic[topic.name] = opened
+        self.any_inspected = self.any_inspected or is_needed(config)
+        self.topic_names[topic.id] = topic.name
+
+    def _assume_role(
+        self, partition: Partition, record: PartitionRecord, broker_epoch: int
+    ) -> None:
+        if record.is_led_by(self._id, broker_epoch):
+            partition.lead(
+                self._id,
+                record.leader_epoch,
+                in_sync_count=len(record.isr),
+                min_in_sync=record.effective_min_isr,
+            )
+        else:
+            partition.resign(record.leader, record.leader_epoch)
+
+    async def _drop(self, topic: Topic) -> None:
+        partitions = self._by_topic.pop(topic.name, {})
+        self.topic_names.pop(topic.id, None)
+        for partition in partitions.values():
+            partition.resign(-1, partition.leader_epoch)
+            self._logs.delete(topic.name, partition.log.index)
+        _log.info("topic %s deleted, %d partitions", topic.name, len(partitions))
+

@@ -1,0 +1,78 @@
+"""Who may do what. Every API names the right it needs; today everyone has every right.
+
+The seam is here so that switching on ACLs changes this file and not the handlers: a handler asks
+`context.may(...)` for each resource that it touches, and dispatch asks for cluster-wide rights
+before the handler runs.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+
+class Operation(IntEnum):
+    """Kafka's AclOperation codes, as clients see them in `authorized_operations`."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class Resource(IntEnum):
+    """Kafka's ResourceType codes."""
+
+    NONE = 0  # the API needs no right
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Right(NamedTuple):
+    """A row of the table of rights: checked by dispatch if it is the cluster's, else by the handler."""
+
+    operation: Operation
+    resource: Resource
+
+
+CLUSTER_NAME = "kafka-cluster"
+TOPIC_OPERATIONS = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+CLUSTER_OPERATIONS = (
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)
+
+
+class Authorizer(Protocol):
+    def allows(
+        self, principal: str, host: str, operation: Operation, resource: Resource, name: str
+    ) -> bool: ...
+
+
+class AllowAll:
+    """No ACLs are configured."""
+
+    def allows(
+        self, principal: str, host: str, operation: Operation, resource: Resource, name: str
+    ) -> bool:
+        return True

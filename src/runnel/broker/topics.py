@@ -1,0 +1,31 @@
+"""Creating and deleting topics, from the request to open logs on this broker.
+
+The membership decides and writes; this waits until the partitions that this broker holds have
+caught up with the image, so that a client's next request finds what it was promised.
+"""
+
+from runnel.broker.partitions import Partitions
+from runnel.cluster.image import Topic
+from runnel.cluster.membership import Membership
+from runnel.cluster.topics import NewTopic
+
+
+class Topics:
+    """Owned by the broker, used by handlers."""
+
+    __slots__ = ("_membership", "_partitions")
+
+    def __init__(self, membership: Membership, partitions: Partitions) -> None:
+        self._membership = membership
+        self._partitions = partitions
+
+    async def create(self, new: NewTopic, *, validate_only: bool) -> Topic:
+        """Raises RunnelError with Kafka's codes."""
+        topic = await self._membership.create_topic(new, validate_only=validate_only)
+        if not validate_only:
+            await self._partitions.caught_up_with(self._membership.image.revision)
+        return topic
+
+    async def delete(self, name: str) -> None:
+        await self._membership.delete_topic(name)
+        await self._partitions.caught_up_with(self._membership.image.revision)

@@ -1,0 +1,221 @@
+"""The socket side of a connection: `recv_into` in, `send` and `sendfile` out, on one event loop.
+
+Record bytes go from file to socket inside the kernel. Where that is impossible (TLS, or a file
+without a descriptor) slices are read and sent in chunks: the same class with `sendfile=False`.
+The transport never looks into a frame.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from runnel.broker.connection import Connection, Part
+from runnel.types import FileSlice
+
+_log = logging.getLogger(__name__)
+COPY_CHUNK_BYTES: Final = 256 * 1024
+JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
+
+
+class SocketTransport:
+    """Owns one accepted socket. Ends itself on end of file, error, or `close`."""
+
+    __slots__ = (
+        "_on_closed",
+        "_received",
+        "_sendfile",
+        "_stuck_sweeps",
+        "_unsent",
+        "_unsent_at_sweep",
+        "_unsent_bytes",
+        "_waits_to_write",
+        "connection",
+        "fd",
+        "is_reading",
+        "loop",
+        "peer",
+        "sock",
+    )
+
+    connection: Connection
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        peer: str,
+        on_closed: Callable[["SocketTransport"], None],
+        *,
+        sendfile: bool = True,
+    ) -> None:
+        self.loop = loop
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.peer = peer
+        self._on_closed = on_closed
+        self._sendfile = sendfile
+        self._unsent: deque[Part] = deque()
+        self._unsent_bytes = 0
+        self._waits_to_write = False
+        self._received = False
+        self._stuck_sweeps = 0
+        self._unsent_at_sweep = 0
+        self.is_reading = False
+
+    def start(self, connection: Connection) -> None:
+        self.connection = connection
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if not self.is_reading and self.fd >= 0:
+            self.is_reading = True
+            self.loop.add_reader(self.fd, self._on_readable)
+
+    def _on_readable(self) -> None:
+        connection = self.connection
+        if connection.wants_bytes:
+            try:
+                count = self.sock.recv_into(connection.receive_into())
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self.close(f"{error.strerror}")
+                return
+            if count == 0:
+                self.close("")
+                return
+            self._received = True
+            connection.received(count)
+        if not connection.wants_bytes and self.is_reading:
+            self.is_reading = False  # only now, so that a muted but quiet peer costs no system call
+            self.loop.remove_reader(self.fd)
+
+    def send(self, parts: list[Part]) -> int:
+        """Send at once what the socket takes, keep the rest in order."""
+        if self.fd < 0:
+            return 0
+        if not self._unsent:
+            if len(parts) == 1 and type(parts[0]) is bytearray:
+                return self._send_one(parts[0])
+            parts = _join_small(parts)
+        self._unsent.extend(parts)
+        for part in parts:
+            self._unsent_bytes += part.size if isinstance(part, FileSlice) else len(part)
+        if not self._waits_to_write:
+            self._write()
+        return self._unsent_bytes
+
+    def _send_one(self, part: bytearray) -> int:
+        """The common case: one small reply and an empty queue."""
+        try:
+            sent = self.sock.send(part)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self.close(f"{error.strerror}")
+            return 0
+        if sent == len(part):
+            return 0
+        self._unsent.append(memoryview(part)[sent:])
+        self._unsent_bytes = len(part) - sent
+        self._wait_to_write()
+        return self._unsent_bytes
+
+    def _write(self) -> None:
+        unsent = self._unsent
+        try:
+            while unsent:
+                part = unsent[0]
+                if isinstance(part, FileSlice):
+                    sent, size = self._send_slice(part), part.size
+                    rest: Part = FileSlice(part.file, part.position + sent, size - sent)
+                else:
+                    sent = self.sock.send(part, socket.MSG_MORE if len(unsent) > 1 else 0)
+                    size = len(part)
+                    rest = memoryview(part)[sent:]
+                self._unsent_bytes -= sent
+                if sent == size:
+                    unsent.popleft()
+                else:
+                    unsent[0] = rest
+        except BlockingIOError:
+            self._wait_to_write()
+            return
+        except OSError as error:
+            self.close(f"{error.strerror}")
+            return
+        if self._waits_to_write:
+            self._waits_to_write = False
+            self.loop.remove_writer(self.fd)
+
+    def _send_slice(self, part: FileSlice) -> int:
+        if self._sendfile and (in_fd := part.file.fileno()) >= 0:
+            sent = os.sendfile(self.fd, in_fd, part.position, part.size)
+        else:
+            sent = self.sock.send(
+                part.file.read_at(part.position, min(part.size, COPY_CHUNK_BYTES))
+            )
+        if sent == 0:
+            raise OSError(0, f"{part.file.path} ends before the slice at {part.position}")
+        return sent
+
+    def _wait_to_write(self) -> None:
+        if not self._waits_to_write:
+            self._waits_to_write = True
+            self.loop.add_writer(self.fd, self._on_writable)
+
+    def _on_writable(self) -> None:
+        self._write()
+        if self.fd >= 0:
+            self.connection.sent(self._unsent_bytes)
+
+    def received_since_sweep(self) -> bool:
+        received, self._received = self._received, False
+        return received
+
+    def sweeps_stuck(self) -> int:
+        """How many sweeps in a row found bytes waiting of which the peer took none."""
+        if self._waits_to_write and self._unsent_bytes == self._unsent_at_sweep:
+            self._stuck_sweeps += 1
+        else:
+            self._stuck_sweeps = 0
+        self._unsent_at_sweep = self._unsent_bytes
+        return self._stuck_sweeps
+
+    def close(self, reason: str) -> None:
+        """An empty reason is the peer's own orderly end and is not worth a line."""
+        if self.fd < 0:
+            return
+        if self.is_reading:
+            self.loop.remove_reader(self.fd)
+        if self._waits_to_write:
+            self.loop.remove_writer(self.fd)
+        self.fd = -1
+        self.is_reading = False
+        self.sock.close()
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        if reason:
+            _log.info("connection from %s closed: %s", self.peer, reason)
+        self.connection.closed()
+        self._on_closed(self)
+
+
+def _join_small(parts: list[Part]) -> list[Part]:
+    """Neighbouring small byte parts become one, so that pipelined replies leave in one call."""
+    joined: list[Part] = []
+    last: bytearray | None = None
+    for part in parts:
+        if isinstance(part, FileSlice) or len(part) > JOINED_BYTES_MAX:
+            joined.append(part)
+            last = None
+        elif last is not None and len(last) < JOINED_BYTES_MAX:
+            last += part
+        else:
+            last = part if isinstance(part, bytearray) else bytearray(part)
+            joined.append(last)
+    return joined

@@ -1,0 +1,84 @@
+"""The broker's recurring work: retention, checkpoints, expiry, and the watch on the loop's lag.
+
+Each task is one `async` loop around plain calls; file work goes to a worker. The wall clock is
+watched against the monotonic one: after a jump forward, retention by age stands still, because
+every record would look a year old at once (S33).
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from runnel.broker.partitions import Partitions
+from runnel.config.settings import Settings
+from runnel.errors import RunnelError
+from runnel.metrics import Metrics, Slot
+from runnel.ports import Clock, Workers
+from runnel.storage.store import LogStore
+
+_log = logging.getLogger(__name__)
+LAG_PROBE_MS: Final = 100
+LAG_ALARM_MS: Final = 200
+
+
+class Upkeep:
+    """Owned by the broker; `tasks` gives the coroutines that run as long as it does."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        workers: Workers,
+        logs: LogStore,
+        partitions: Partitions,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._workers = workers
+        self._logs = logs
+        self._partitions = partitions
+        self._metrics = metrics
+
+    async def retain(self) -> None:
+        """Delete what `retention.ms` and `retention.bytes` no longer cover, and roll by age."""
+        while True:
+            await asyncio.sleep(self._settings.log_retention_check_interval_ms / 1000)
+            now_ms = self._clock.wall_ms()
+            for partition in list(self._partitions):
+                try:
+                    partition.log.producers.expire(
+                        now_ms, partition.log.config.producer_id_expiration_ms
+                    )
+                    for deleted in partition.log.retain(now_ms, partition.high_watermark):
+                        _log.info("%s: %s", partition.topic_partition, deleted)
+                except RunnelError as error:
+                    _log.error("retention of %s: %s", partition.topic_partition, error)
+                await asyncio.sleep(0)  # ten thousand partitions must not be one long step
+            for purge in self._logs.purge():
+                await self._workers.run(purge.run)
+
+    async def checkpoint(self) -> None:
+        """Write high watermarks, recovery points and log starts, so that a restart knows them."""
+        interval_ms = min(
+            self._settings.replica_high_watermark_checkpoint_interval_ms,
+            self._settings.log_flush_offset_checkpoint_interval_ms,
+        )
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            write = self._logs.begin_checkpoints(self._partitions.high_watermarks())
+            await self._workers.run(write.run)
+            if write.error is not None:
+                _log.error("checkpoints cannot be written: %s", write.error)
+
+    async def watch_lag(self) -> None:
+        """How late the loop runs what is due: the one number that says whether anything blocks."""
+        while True:
+            before = self._clock.monotonic_ms()
+            await asyncio.sleep(LAG_PROBE_MS / 1000)
+            lag_ms = self._clock.monotonic_ms() - before - LAG_PROBE_MS
+            slots = self._metrics.slots
+            if lag_ms > slots[Slot.LOOP_LAG_MS_MAX]:
+                slots[Slot.LOOP_LAG_MS_MAX] = lag_ms
+            if lag_ms > LAG_ALARM_MS:
+                _log.warning("the event loop was blocked for %d ms", lag_ms)

@@ -1,0 +1,110 @@
+"""Requests whose answer is not due yet: parked on partitions, released by movement or a deadline.
+
+A partition that moves (its high watermark, flushed offset or leadership) says so with `moved`.
+Waking is put off to the end of the loop's current round, so that fifty appends of one request
+make a parked fetch plan once and not fifty times. Whoever wakes plans anew: nothing that was
+read before the wait is sent after it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+R = TypeVar("R")
+
+
+class Waitable(Protocol):
+    """Something that can move. `waiters` keeps insertion order, so that wakes are deterministic."""
+
+    waiters: dict["Waiter", None]
+
+
+class Parked(Generic[R]):
+    """An answer not yet due.
+
+    `attempt(False)` gives the answer if it is due now, else None; `attempt(True)`, at the
+    deadline, must give one.
+    """
+
+    __slots__ = ("attempt", "is_produce", "on", "timeout_ms")
+
+    def __init__(
+        self,
+        on: Sequence[Waitable],
+        timeout_ms: int,
+        attempt: Callable[[bool], R | None],
+        *,
+        is_produce: bool = False,
+    ) -> None:
+        self.on = on
+        self.timeout_ms = timeout_ms
+        self.attempt = attempt
+        self.is_produce = is_produce
+
+
+class Waiter:
+    """One parked request. Leaves every list it stands in when it is answered or cancelled."""
+
+    __slots__ = ("_answer", "_parked", "_timer")
+
+    def __init__(self, parked: Parked[R], answer: Callable[[R], None]) -> None:
+        self._parked: Parked[Any] = parked
+        self._answer: Callable[[Any], None] = answer
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        for waitable in self._parked.on:
+            waitable.waiters[self] = None
+        self._timer = loop.call_later(self._parked.timeout_ms / 1000, self._expire)
+
+    def try_now(self) -> None:
+        if self._timer is not None:
+            self._finish_with(self._parked.attempt(False))
+
+    def _expire(self) -> None:
+        self._finish_with(self._parked.attempt(True))
+
+    def _finish_with(self, response: object | None) -> None:
+        if response is not None:
+            self.cancel()
+            self._answer(response)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for waitable in self._parked.on:
+            waitable.waiters.pop(self, None)
+
+
+class Waiting:
+    """Owned by the broker; one per event loop."""
+
+    __slots__ = ("_loop", "_moved", "_waking")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._moved: dict[Waitable, None] = {}
+        self._waking = False
+
+    def park(self, parked: Parked[R], answer: Callable[[R], None]) -> Callable[[], None]:
+        """Returns how to cancel."""
+        waiter = Waiter(parked, answer)
+        waiter.start(self._loop)
+        return waiter.cancel
+
+    def moved(self, waitable: Waitable) -> None:
+        """Only to be called if the waitable has waiters: it is on the produce path."""
+        self._moved[waitable] = None
+        if not self._waking:
+            self._waking = True
+            self._loop.call_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._waking = False
+        moved, self._moved = self._moved, {}
+        due: dict[Waiter, None] = {}
+        for waitable in moved:
+            due.update(waitable.waiters)
+        for waiter in due:
+            waiter.try_now()

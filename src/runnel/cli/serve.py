@@ -1,0 +1,171 @@
+"""`runnel serve`: run one broker until it is told to stop.
+
+Prints one line when clients can connect. SIGTERM and SIGINT stop it in order: no new connections,
+requests under way are answered, everything is flushed, and the clean-shutdown marker is written.
+A second signal ends it at once, as a crash would; that is safe too.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runnel import __version__
+from runnel.broker.listener import Listeners
+from runnel.broker.server import Ports, build
+from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, run
+from runnel.cli.logs import LEVELS, configure, printable
+from runnel.cluster.sqlite import open_store
+from runnel.config.definition import ConfigError
+from runnel.config.settings import Settings, load
+from runnel.errors import RunnelError
+from runnel.storage.files import MemoryDisk, OsDisk
+from runnel.storage.lock import FolderInUseError, FolderLock
+
+_log = logging.getLogger("runnel.serve")
+WORKER_THREADS = 4
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 9092
+DEFAULT_DATA_DIR = "runnel-data"
+PROGRESS_EVERY_S = 1.0
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="runnel serve",
+        description="Run one broker. Every Kafka client can connect to it.",
+        epilog="Any broker setting can be given with --set name=value, as RUNNEL_NAME_WITH_UNDERSCORES"
+        " in the environment, or in the file; flags win over the environment, that over the file.",
+    )
+    parser.add_argument("--host", help=f"address to listen on (default {DEFAULT_HOST})")
+    parser.add_argument(
+        "--port", type=int, help=f"port to listen on, 0 picks a free one (default {DEFAULT_PORT})"
+    )
+    parser.add_argument("--data-dir", help=f"where the data is kept (default {DEFAULT_DATA_DIR})")
+    parser.add_argument("--broker-id", type=int, help="number of this broker (default 1)")
+    parser.add_argument("--config", type=Path, help="a .yaml, .json or .properties file")
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="default info")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="any broker setting"
+    )
+    parser.add_argument("--ready-file", type=Path, help="gets JSON with the address when ready")
+    return parser
+
+
+def settings_from(
+    options: argparse.Namespace, environ: Mapping[str, str]
+) -> tuple[Settings, list[str]]:
+    """Settings and what to warn of. Raises ConfigError."""
+    flags: dict[str, str] = {}
+    for pair in options.set:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set wants NAME=VALUE, not {pair!r}")
+        flags[name.strip()] = value.strip()
+    if options.host is not None or options.port is not None:
+        host = DEFAULT_HOST if options.host is None else options.host
+        port = DEFAULT_PORT if options.port is None else options.port
+        flags["listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
+    if options.data_dir is not None:
+        flags["log.dirs"] = options.data_dir
+    if options.broker_id is not None:
+        flags["node.id"] = str(options.broker_id)
+    return load(flags, environ, options.config)
+
+
+def main(argv: Sequence[str]) -> int:
+    started = time.monotonic()
+    options = arguments().parse_args(argv)
+    configure(options.log_level)
+    locks: list[FolderLock] = []
+    try:
+        settings, warnings = settings_from(options, os.environ)
+        for warning in warnings:
+            _log.warning("%s", warning)
+        for folder in settings.log_dirs:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            locks.append(FolderLock(folder))
+        run(_serve(settings, options.ready_file, started))
+    except (ConfigError, FolderInUseError, RunnelError, OSError) as error:
+        sys.stderr.write(f"runnel: {printable(str(error))}\n")
+        return 1
+    finally:
+        for lock in locks:
+            lock.release()
+    return 0
+
+
+async def _serve(settings: Settings, ready_file: Path | None, started: float) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, stop, number)
+    workers = ThreadWorkers(WORKER_THREADS)
+    ports = Ports(
+        clock=SystemClock(),
+        disk=OsDisk(),
+        memory_disk=MemoryDisk(),
+        random=random.SystemRandom(),
+        workers=workers,
+        store=open_store(settings.log_dirs[0]),
+        boot_id=boot_id(),
+    )
+    broker = await build(settings, ports, progress=_Progress())
+    listeners = Listeners(broker)
+    try:
+        await broker.start(listeners.bind())
+        listeners.start()
+        gc.collect()
+        gc.freeze()  # what start-up made lives as long as the process: no need to look at it again
+        _tell_ready(listeners.addresses, settings, ready_file, time.monotonic() - started)
+        await stop.wait()
+        _log.info("stopping")
+        listeners.stop_accepting()
+    finally:
+        await broker.stop(listeners.close)
+        workers.close()
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+    _log.info("stopped")
+
+
+def _on_signal(stop: asyncio.Event, number: int) -> None:
+    if stop.is_set():
+        os._exit(128 + number)
+    stop.set()
+
+
+def _tell_ready(
+    addresses: list[str], settings: Settings, ready_file: Path | None, seconds: float
+) -> None:
+    """One line for a person; one file, put in place whole, for a program."""
+    where = ", ".join(addresses)
+    _log.info(
+        "runnel %s is ready on %s after %d ms, broker %d, data in %s",
+        __version__, where, seconds * 1000, settings.node_id, ", ".join(settings.log_dirs),
+    )  # fmt: skip
+    if ready_file is not None:
+        draft = ready_file.with_name(ready_file.name + ".tmp")
+        draft.write_text(json.dumps({"kafka": addresses, "pid": os.getpid()}) + "\n")
+        draft.replace(ready_file)
+
+
+class _Progress:
+    """Says at most once a second how far the opening of the data folder is."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, done: int, total: int, name: str) -> None:
+        now = time.monotonic()
+        if now - self._told >= PROGRESS_EVERY_S:
+            self._told = now
+            _log.info("opening logs: %d of %d, now %s", done, total, name)
