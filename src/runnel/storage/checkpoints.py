@@ -4,7 +4,7 @@
   leader-epoch-checkpoint    version 0, a count, then `epoch start_offset` lines
   partition.metadata         `version: 0` and `topic_id: ` with the id in URL-safe base64
   meta.properties            `version=1`, `cluster.id`, `node.id`, `directory.id`
-  .kafka_cleanshutdown       JSON with `version` 0 and `brokerEpoch`; present after a clean stop only
+  .kafka_cleanshutdown       JSON with `version` 0 and `brokerEpoch`, after a clean stop only
   .runnel_boot               JSON with `version` 0 and `bootId`: the boot of the kernel that ran the
                              last writer, and `failed` once a write or fsync of it failed
 
@@ -54,17 +54,19 @@ class Boot(NamedTuple):
     failed: bool
 
 
-def replace_file(disk: Disk, folder: str, name: str, data: bytes, *, sync: bool = True) -> None:
-    """After this returns the file holds all of `data`; after a crash it holds the old or the new."""
+def replace_file(
+    disk: Disk, folder: str, name: str, data: bytes, *, sync: bool = True, temporary: str = ".tmp"
+) -> None:
+    """The file then holds all of `data`; after a crash in between, the old or the new."""
     path = f"{folder}/{name}"
-    file = disk.open(path + ".tmp", create=True)
+    file = disk.open(path + temporary, create=True)
     file.truncate(0)  # a crash may have left a longer one
     written = file.write_at(0, data)
     if written != len(data):
-        raise OSError(f"{path}.tmp: wrote {written} of {len(data)} bytes")
+        raise OSError(f"{path}{temporary}: wrote {written} of {len(data)} bytes")
     if sync:
         file.sync()
-    disk.rename(path + ".tmp", path)
+    disk.rename(path + temporary, path)
     if sync:
         disk.sync_dir(folder)
 

@@ -68,7 +68,7 @@ class LeaderEpochs:
         return self._entries[index - 1].epoch if index else NO_EPOCH
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget epochs that start at or after `offset`, also when no record is cut (KAFKA-10706)."""
+        """Forget epochs that start at or after `offset`, also if no record is cut (KAFKA-10706)."""
         index = bisect_left(self._entries, offset, key=_START)
         if index < len(self._entries):
             del self._entries[index:]

@@ -1,4 +1,4 @@
-"""The operating system's files behind `ports.Disk`: the only module that opens, writes or syncs one.
+"""The operating system's files behind `ports.Disk`; no other module opens, writes or syncs one.
 
 `OsFile` closes its descriptor when the last reference to it goes, never earlier: whoever holds a
 `FileSlice` may hand its descriptor to the kernel although the segment has been evicted from

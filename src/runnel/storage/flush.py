@@ -4,6 +4,7 @@ A `Flush` is collected on the loop, run anywhere, and handed back to its log on 
 runs it touches files and its own fields alone, so appends go on beside it.
 """
 
+import contextlib
 from collections.abc import Sequence
 
 from runnel.ports import Disk, File
@@ -32,7 +33,7 @@ class Flush:
         self._folders: list[str] = []
         self.generation = generation
         self.next_offset = next_offset
-        self.index_writes: list[tuple[IndexWrite, bool]] = []  # and whether to sync the file
+        self.index_writes: list[IndexWrite] = []
         self.paths: list[str] = []  # small files written without a sync
         self.epochs: bytes | None = None
         self.error: OSError | None = None
@@ -44,8 +45,8 @@ class Flush:
         try:
             for file in self._files:
                 file.sync()
-            for write, sync in self.index_writes:
-                write_index(self._disk, write, sync=sync)
+            for write in self.index_writes:
+                write_index(self._disk, write)
             for path in self.paths:
                 self._sync_path(path)
             if self.epochs is not None:
@@ -56,14 +57,12 @@ class Flush:
             self.error = error
 
     def _sync_path(self, path: str) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError):  # retention or a truncation took it since
             self._disk.open(path).sync()
-        except FileNotFoundError:
-            pass  # retention or a truncation took it since
 
 
-def write_index(disk: Disk, write: IndexWrite, *, sync: bool) -> None:
-    """Bring an index file up to date. Raises OSError."""
+def write_index(disk: Disk, write: IndexWrite) -> None:
+    """Bring an index file up to date, without syncing it. Raises OSError."""
     if write.cut and not write.position and not write.data and not disk.exists(write.path):
         return
     file = disk.open(write.path, create=True)
@@ -73,5 +72,3 @@ def write_index(disk: Disk, write: IndexWrite, *, sync: bool) -> None:
         written = file.write_at(write.position, write.data)
         if written != len(write.data):
             raise OSError(f"{write.path}: wrote {written} of {len(write.data)} bytes")
-    if sync:
-        file.sync()

@@ -13,6 +13,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 from typing import NamedTuple
 
 OFFSET_ENTRY_SIZE = 8
@@ -25,7 +26,7 @@ _SWAP = sys.byteorder == "little"
 
 
 class IndexWrite(NamedTuple):
-    """Bytes for an index file. The file is cut at `position` first if `cut`: it held other entries."""
+    """Bytes for an index file, which is first cut at `position` if it held other entries."""
 
     path: str
     position: int
@@ -142,7 +143,7 @@ class TimeIndex:
         return self._timestamps[-1], self.base_offset + self._offsets[-1]
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """The largest timestamp so far is often older than the last entry: then nothing is added."""
+        """Nothing is added while the largest timestamp so far is that of the last entry."""
         last_timestamp, last_offset = self.last
         if timestamp > last_timestamp:
             assert offset >= last_offset, (offset, last_offset)
@@ -190,7 +191,7 @@ class TimeIndex:
             index._offsets.append(offset)
         if index._offsets:
             _ensure_growing(index._timestamps)
-            if any(b < a for a, b in zip(index._offsets, index._offsets[1:], strict=False)):
+            if any(b < a for a, b in pairwise(index._offsets)):
                 raise ValueError("offsets go back")
             if index._offsets[0] < 0 or index._timestamps[0] < 0:
                 raise ValueError("an entry lies before the segment")
@@ -208,5 +209,5 @@ def _without_zero_tail(data: bytes, entry_size: int) -> bytes:
 
 
 def _ensure_growing(column: "array[int]") -> None:
-    if any(later <= earlier for earlier, later in zip(column, column[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(column)):
         raise ValueError("entries do not grow")

@@ -26,10 +26,11 @@ from runnel.storage.files import OpenFiles
 from runnel.storage.flush import Flush
 from runnel.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from runnel.storage.producers import ProducerStates
-from runnel.storage.rebuild import rebuild_producers
+from runnel.storage.rebuild import rebuild_producers, rebuild_transactions
 from runnel.storage.retention import ClockGuard, Deleted, expired
 from runnel.storage.segment import INDEX, LOG, SNAPSHOT, SUFFIXES, TIME_INDEX, TXN_INDEX, Segment
-from runnel.storage.transactions import AbortedTransaction, read_marker
+from runnel.storage.timestamps import TimestampOffset, find_latest, find_timestamp
+from runnel.storage.transactions import AbortedTransaction, TransactionIndex, read_marker
 from runnel.storage.trash import Trash
 from runnel.types import FileSlice, TopicId, TopicPartition
 from runnel.wire.batch import CONTROL, BatchHeader
@@ -66,6 +67,8 @@ class Log:
         self.unsynced_folders: list[str] = []
         # Called when `flushed_offset` goes down, before another batch can be written.
         self.on_recovery_point_lowered: Callable[[], None] = lambda: None
+        # Called once, when a write or a sync fails.
+        self.on_failed: Callable[[], None] = lambda: None
         self._around = around
         self._active = segments[-1]
         self.log_start_offset = segments[0].base_offset
@@ -285,9 +288,27 @@ class Log:
         """Aborted transactions that touch the half-open range, for readers of committed data."""
         found: list[AbortedTransaction] = []
         for segment in self.segments[self._slot_of(from_offset) :]:
-            if segment.txn_index.collect(from_offset, to_offset, found):
+            if self._transactions_of(segment).collect(from_offset, to_offset, found):
                 break
         return found
+
+    def _transactions_of(self, segment: Segment) -> TransactionIndex:
+        try:
+            return segment.txn_index
+        except ValueError:
+            around = self._around
+            segment.txn_index = rebuild_transactions(
+                around.disk, self.segments, self.snapshots, segment
+            )
+            return segment.txn_index
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record that is not earlier than `timestamp`."""
+        return find_timestamp(self.segments, timestamp, self.log_start_offset)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The latest record, the first of equals (KIP-734)."""
+        return find_latest(self.segments)
 
     def _slot_of(self, offset: int) -> int:
         """Which segment holds `offset`, or the first if it lies before all."""
@@ -296,7 +317,7 @@ class Log:
     # Cutting at the end
 
     def truncate_to(self, offset: int) -> None:
-        """Cut everything from the batch that holds `offset` on, durably. Raises KAFKA_STORAGE_ERROR.
+        """Cut all from the batch that holds `offset` on, durably. Raises KAFKA_STORAGE_ERROR.
 
         The epoch cache is cut even if no bytes are (R10). The log ends at the cut, so a batch that
         straddles `offset` is fetched again whole.
@@ -333,7 +354,6 @@ class Log:
             self._discard(self.segments)
             segment = self._new_segment(offset, self._around.clock.wall_ms())
             segment.start_empty()
-            segment.file.truncate(0)
             self.segments[:] = [segment]
             self._active = segment
             self.log_start_offset = offset
@@ -345,7 +365,8 @@ class Log:
     def _truncated(self, log_end_offset: int) -> None:
         self.log_end_offset = log_end_offset
         self.log_start_offset = min(self.log_start_offset, log_end_offset)
-        for offset in [o for o in self.snapshots if o > log_end_offset]:
+        first_offset = self.segments[0].base_offset
+        for offset in [o for o in self.snapshots if not first_offset < o <= log_end_offset]:
             self._remove_snapshot(offset)
         self._around.disk.sync_dir(self.folder)
         if self.flushed_offset > log_end_offset:
@@ -360,9 +381,9 @@ class Log:
     # Cutting at the start
 
     def delete_records(self, before_offset: int) -> None:
-        """The log now starts at `before_offset`, which the caller holds at or below the high
+        """The log now starts at `before_offset`, which the caller keeps below the high watermark.
 
-        watermark (R34). Whole segments below it go with the next `retain`.
+        Whole segments below it go with the next `retain` (R34).
         """
         assert before_offset <= self.log_end_offset, (before_offset, self.log_end_offset)
         if before_offset > self.log_start_offset:
@@ -402,6 +423,12 @@ class Log:
             raise self.fail(error) from error
         return deleted
 
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that were silent too long; not while the clock cannot be trusted."""
+        if not self._around.clock_guard.trusts_clock():
+            return 0
+        return self.producers.expire(now_ms, self._config.producer_id_expiration_ms)
+
     def _discard(self, segments: list[Segment]) -> None:
         """Rename the files of these segments out of the way; the trash removes them in time."""
         for segment in segments:
@@ -437,15 +464,11 @@ class Log:
             next_offset, files = self.flushed_offset, []
         flush = Flush(self._around.disk, self.folder, self._generation, next_offset, files)
         for segment in dirty:
-            for index, suffix in (
-                (segment.index, INDEX), (segment.time_index, TIME_INDEX), (segment.txn_index, TXN_INDEX)
-            ):  # fmt: skip
-                write = index.unwritten(segment.path(suffix))
-                if write is not None:
-                    index.written()
-                    flush.index_writes.append((write, sync_indexes or suffix == TXN_INDEX))
-            if not segment.is_active:
-                flush.paths += [segment.path(s) for s in (INDEX, TIME_INDEX)]
+            flush.index_writes += segment.take_index_writes()
+            suffixes = (
+                (INDEX, TIME_INDEX, TXN_INDEX) if sync_indexes or not segment.is_active else ()
+            )
+            flush.paths += [segment.path(suffix) for suffix in suffixes]
         flush.paths += self.unsynced_paths
         flush.sync_folders(*self.unsynced_folders)
         if self.epochs.dirty:
@@ -501,6 +524,7 @@ class Log:
         """Take the log offline. The returned error is for the caller to raise, if it has one."""
         if self.offline is None:
             self.offline = f"{self.partition} is offline: {error}"
+            self.on_failed()
         return self._offline_error()
 
     def _offline_error(self) -> RunnelError:

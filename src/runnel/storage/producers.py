@@ -198,7 +198,7 @@ class ProducerStates:
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
     def high_watermark_moved(self, high_watermark: int) -> None:
-        """Markers below it are replicated: their transactions hold the last stable offset no more."""
+        """Transactions whose marker is replicated hold the last stable offset no more."""
         if self._ended and self._ended[0].marker_offset < high_watermark:
             self._ended = [e for e in self._ended if e.marker_offset >= high_watermark]
 

@@ -9,7 +9,7 @@ Segments before the recovery point are durable and are not read.
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from runnel.config.topic import LogConfig
@@ -25,9 +25,9 @@ from runnel.storage.epochs import LeaderEpochs
 from runnel.storage.folder import FolderFiles, Notice, list_folder
 from runnel.storage.log import Log, Surroundings
 from runnel.storage.producers import ProducerStates
-from runnel.storage.rebuild import rebuild_producers
+from runnel.storage.rebuild import rebuild_producers, rebuild_transactions
 from runnel.storage.segment import LOG, SNAPSHOT, Segment
-from runnel.storage.transactions import read_marker
+from runnel.storage.transactions import Marker, read_marker
 from runnel.types import NO_TOPIC_ID, TopicId, TopicPartition
 from runnel.wire.batch import (
     CONTROL,
@@ -85,7 +85,10 @@ def load_log(
         segments.append(_first_segment(around, folder, config, max(wanted.log_start_offset, 0)))
     if not epochs_known:
         _rebuild_epochs(segments, epochs)
-    segments[-1].activate()
+    try:
+        segments[-1].activate()
+    except ValueError:
+        segments[-1].txn_index = rebuild_transactions(disk, segments, files.snapshots, segments[-1])
     log = Log(around, folder, partition, topic_id, config, segments, epochs, producers)
     log.log_start_offset = max(wanted.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(log.log_end_offset + 1)
@@ -199,27 +202,8 @@ def scan_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpoc
     segment.reset_indexes()
     segment.next_offset = segment.base_offset
     segment.is_active = True
-    file, size, position = segment.file, segment.size, 0
-    chunk, chunk_at = b"", 0
-    while position + HEADER_SIZE <= size:
-        if position - chunk_at + HEADER_SIZE > len(chunk):
-            chunk, chunk_at = file.read_at(position, READ_BYTES), position
-            if len(chunk) < HEADER_SIZE:
-                break
-        header = BatchHeader.read(chunk, position - chunk_at)
-        end = position + LOG_OVERHEAD + header.length
-        if header.length < HEADER_SIZE - LOG_OVERHEAD or end > size:
-            break
-        if end > chunk_at + len(chunk):
-            chunk, chunk_at = file.read_at(position, READ_BYTES), position
-        if not _is_good(segment, header, file, chunk, position - chunk_at, position):
-            break
-        try:
-            marker = None
-            if header.attributes & CONTROL:
-                marker = read_marker(chunk[position - chunk_at : end - chunk_at])
-        except ValueError:
-            break
+    size, position = segment.size, 0
+    for position, header, marker in _good_batches(segment, size):
         segment.note(header, position)
         if header.partition_leader_epoch > epochs.latest_epoch:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
@@ -227,11 +211,38 @@ def scan_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpoc
             aborted = producers.update(header, marker)
             if aborted is not None:
                 segment.txn_index.append(aborted)
+        segment.size = position + header.size
+    if segment.next_offset == segment.base_offset:
+        segment.size = 0
+    if segment.size < size:
+        segment.file.truncate(segment.size)
+    return size - segment.size
+
+
+def _good_batches(segment: Segment, size: int) -> Iterator[tuple[int, BatchHeader, Marker | None]]:
+    """Batches until the first that is not whole, sane and right; memory stays at one chunk."""
+    file, position = segment.file, 0
+    chunk, chunk_at = b"", 0
+    while position + HEADER_SIZE <= size:
+        at = position - chunk_at
+        if at + HEADER_SIZE > len(chunk):
+            chunk, chunk_at, at = file.read_at(position, READ_BYTES), position, 0
+        header = BatchHeader.read(chunk, at)
+        end = position + header.size
+        if header.length < HEADER_SIZE - LOG_OVERHEAD or end > size:
+            return
+        if at and end > chunk_at + len(chunk):
+            chunk, chunk_at, at = file.read_at(position, READ_BYTES), position, 0
+        if not _is_good(segment, header, file, chunk, at, position):
+            return
+        marker = None
+        if header.attributes & CONTROL:
+            try:
+                marker = read_marker(chunk[at : at + header.size])
+            except RunnelError:
+                return
+        yield position, header, marker
         position = end
-    if position < size:
-        file.truncate(position)
-    segment.size = position
-    return size - position
 
 
 def _is_good(

@@ -16,7 +16,14 @@ from collections.abc import Iterator
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Disk, File, Readable
 from runnel.storage.files import OpenFiles
-from runnel.storage.index import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OffsetIndex, TimeIndex
+from runnel.storage.flush import write_index
+from runnel.storage.index import (
+    MAX_RELATIVE_OFFSET,
+    NO_TIMESTAMP,
+    IndexWrite,
+    OffsetIndex,
+    TimeIndex,
+)
 from runnel.storage.transactions import TransactionIndex
 from runnel.types import FileSlice
 from runnel.wire.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
@@ -102,14 +109,16 @@ class Segment:
         self._file = file
 
     def release(self) -> None:
-        """Let go of the descriptor and of what can be loaded again. Slices in flight keep theirs."""
+        """Let go of the descriptor and of what can be loaded again. Slices keep theirs."""
         self._file = None
         if self.is_active:
             return
-        for name in ("_index", "_time_index", "_txn_index"):
-            index = getattr(self, name)
-            if index is not None and not index.cut and index.unwritten("") is None:
-                setattr(self, name, None)
+        if self._index is not None and self._index.unwritten("") is None:
+            self._index = None
+        if self._time_index is not None and self._time_index.unwritten("") is None:
+            self._time_index = None
+        if self._txn_index is not None and self._txn_index.unwritten("") is None:
+            self._txn_index = None
 
     @property
     def index(self) -> OffsetIndex:
@@ -143,6 +152,24 @@ class Segment:
                 data = b""
             self._txn_index = TransactionIndex.decode(data, self.base_offset)
         return self._txn_index
+
+    @txn_index.setter
+    def txn_index(self, index: TransactionIndex) -> None:
+        self._txn_index = index
+
+    def take_index_writes(self) -> list[IndexWrite]:
+        """What the index files lack. The caller writes it down, or takes the log offline."""
+        writes: list[IndexWrite] = []
+        for index, suffix in (
+            (self._index, INDEX),
+            (self._time_index, TIME_INDEX),
+            (self._txn_index, TXN_INDEX),
+        ):
+            write = index.unwritten(self.path(suffix)) if index is not None else None
+            if index is not None and write is not None:
+                index.written()
+                writes.append(write)
+        return writes
 
     @property
     def max_timestamp(self) -> int:
@@ -268,8 +295,8 @@ class Segment:
         )
 
     def rebuild_indexes(self) -> None:
-        """Make the offset and the time index anew from the batches; the next flush writes them."""
-        txn_index, next_offset, tail = self._txn_index, self.next_offset, self._tail_offsets
+        """Make the offset and the time index anew from the batches."""
+        txn_index, next_offset = self._txn_index, self.next_offset
         self.reset_indexes()
         for position, header in self.headers():
             self.note(header, position)
@@ -278,6 +305,8 @@ class Segment:
         if not self.is_active:
             self.next_offset = next_offset
             self._tail_offsets, self._tail_positions = [], []
+            for write in self.take_index_writes():
+                write_index(self._disk, write)
 
     def index_max_timestamp(self) -> None:
         """Retention asks a closed segment for its largest timestamp: the last entry holds it."""
@@ -290,13 +319,13 @@ class Segment:
         self._tail_offsets, self._tail_positions = [], []
 
     def truncate(self, offset: int) -> None:
-        """Cut the file before the batch that holds `offset`, and make it durable. Raises OSError."""
+        """Cut the file before the batch that holds `offset`, durably. Raises OSError."""
+        self.activate()
         position = self.position_of(offset)
         file = self.file
         file.truncate(position)
         file.sync()
         self.size = position
-        self.activate()
         self.index.truncate(offset)
         self.time_index.truncate(offset)
         self.txn_index.truncate(offset)
@@ -305,7 +334,7 @@ class Segment:
         self._max_timestamp, self.max_timestamp_offset = self.time_index.last
         self.next_offset = self.base_offset
         self._first_timestamp = UNKNOWN
-        for position, header in self.headers(self.index.last_position):
+        for _, header in self.headers(self.index.last_position):
             last_offset = header.base_offset + header.last_offset_delta
             if header.max_timestamp > self._max_timestamp:
                 self._max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset

@@ -6,6 +6,7 @@ are left alone and told of as notices; a log that cannot be opened is kept out (
 and takes nobody else with it.
 """
 
+import contextlib
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -63,6 +64,24 @@ class Opened(NamedTuple):
     notices: list[Notice]
 
 
+class CheckpointWrite:
+    """Files to replace. `run` may be called in a thread; `error` says whether it failed."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.files: dict[tuple[str, str], bytes] = {}
+        self.withdrawn: set[tuple[str, str]] = set()  # newer contents were written meanwhile
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            for (directory, name), data in self.files.items():
+                if (directory, name) not in self.withdrawn:
+                    replace_file(self._disk, directory, name, data, temporary=".writing.tmp")
+        except OSError as error:
+            self.error = error
+
+
 class LogStore:
     """Owned by the broker; everything but `CheckpointWrite.run` and `Purge.run` on its loop."""
 
@@ -81,6 +100,7 @@ class LogStore:
         self._node_id = node_id
         self._boot_id = boot_id
         self._checkpointed: dict[str, dict[str, dict[TopicPartition, int]]] = {}
+        self._writing: CheckpointWrite | None = None
         self._disk = disk
         self._random = rng
         open_files = OpenFiles(max_open_files)
@@ -108,7 +128,7 @@ class LogStore:
         self, progress: Progress = lambda _done, _total, _name: None, *,
         config_of: Callable[[str], LogConfig] | None = None, keep_marker: bool = False,
     ) -> Opened:  # fmt: skip
-        """Open every log. Raises OSError, and RunnelError for a folder of another cluster or release.
+        """Open every log. Raises OSError; RunnelError for a folder of another cluster or release.
 
         With `keep_marker` the clean-shutdown files stay until `remove_clean_markers`, which must
         come before the first append: a broker deletes them once its new epoch is registered.
@@ -236,18 +256,28 @@ class LogStore:
     def _adopt(self, log: Log, directory: str) -> None:
         self._logs[log.partition] = log
         log.on_recovery_point_lowered = lambda: self._recovery_point_lowered(directory)
+        log.on_failed = lambda: self._note_failure(directory)
+
+    def _note_failure(self, directory: str) -> None:
+        """An unclean stop loses nothing while the kernel runs on, unless a write failed (R17)."""
+        with contextlib.suppress(OSError):
+            replace_file(self._disk, directory, BOOT, encode_boot(Boot(self._boot_id, True)))
 
     # Creating and deleting
 
     def create(self, topic: str, topic_id: TopicId, index: int, config: LogConfig) -> Log:
-        """A new, empty log. Raises KAFKA_STORAGE_ERROR. Its folder is durable after its first flush."""
+        """A new, empty log, durable after its first flush. Raises KAFKA_STORAGE_ERROR."""
         partition = TopicPartition(topic, index)
         assert partition not in self._logs, partition
         if partition in self.failed:
             raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, self.failed[partition])
         in_memory = config.storage == "memory"
         around = self._in_memory if in_memory else self._on_disk
-        directory = MEMORY_FOLDER if in_memory else min(self.dirs, key=self._count_in)
+        directory = (
+            MEMORY_FOLDER
+            if in_memory
+            else min(self.dirs, key=lambda each: len(self._logs_in(each)))
+        )
         folder = f"{directory}/{partition}"
         try:
             if not in_memory:
@@ -284,16 +314,20 @@ class LogStore:
         due = [around.trash.take_due() for around in (self._on_disk, self._in_memory)]
         return [purge for purge in due if purge is not None]
 
-    def _count_in(self, directory: str) -> int:
-        return sum(log.folder.startswith(directory + "/") for log in self._logs.values())
-
     # Checkpoints
 
-    def begin_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> "CheckpointWrite":
-        """Collect recovery points, high watermarks and log starts of the logs on disk."""
+    def begin_checkpoints(
+        self, high_watermarks: Mapping[TopicPartition, int]
+    ) -> CheckpointWrite | None:
+        """Collect what changed of recovery points, high watermarks and log starts.
+
+        None if nothing did, or a write is under way. Run it anywhere, then `end_checkpoints`.
+        """
+        if self._writing is not None:
+            return None
         write = CheckpointWrite(self._disk)
         for directory in self.dirs:
-            logs = [log for log in self._logs.values() if log.folder.startswith(directory + "/")]
+            logs = self._logs_in(directory)
             current = {
                 RECOVERY_POINTS: {log.partition: log.flushed_offset for log in logs},
                 LOG_STARTS: {
@@ -310,32 +344,53 @@ class LogStore:
             for name, offsets in current.items():
                 if offsets != self._checkpointed[directory].get(name):
                     self._checkpointed[directory][name] = offsets
-                    write.files.append((directory, name, encode_offsets(offsets)))
+                    write.files[directory, name] = encode_offsets(offsets)
+        if not write.files:
+            return None
+        self._writing = write
         return write
+
+    def end_checkpoints(self, write: CheckpointWrite) -> None:
+        """On the loop, after `write.run`. Raises the OSError it met; the next write tries again."""
+        assert write is self._writing, "a write ends once"
+        self._writing = None
+        for directory, name in write.withdrawn:
+            offsets = self._checkpointed[directory][name]
+            replace_file(self._disk, directory, name, encode_offsets(offsets))
+        if write.error is not None:
+            for directory, name in write.files:
+                self._checkpointed[directory].pop(name)
+            raise write.error
 
     def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """All of it inline. Raises OSError."""
         write = self.begin_checkpoints(high_watermarks)
-        write.run()
-        if write.error is not None:
-            raise write.error
+        if write is not None:
+            write.run()
+            self.end_checkpoints(write)
+
+    def _logs_in(self, directory: str) -> list[Log]:
+        prefix = directory + "/"
+        return [log for log in self._logs.values() if log.folder.startswith(prefix)]
 
     def _recovery_point_lowered(self, directory: str) -> None:
-        """A truncation: a crash may not find the old, higher point beside batches not yet synced."""
-        offsets = {
-            log.partition: log.flushed_offset
-            for log in self._logs.values()
-            if log.folder.startswith(directory + "/")
-        }
-        self._checkpointed[directory][RECOVERY_POINTS] = offsets
-        replace_file(self._disk, directory, RECOVERY_POINTS, encode_offsets(offsets))
+        """A truncation: no crash may find the higher point beside batches not yet synced."""
+        offsets = {log.partition: log.flushed_offset for log in self._logs_in(directory)}
+        self._replace_now(directory, RECOVERY_POINTS, offsets)
 
     def _forget_checkpoints(self, directory: str, partition: TopicPartition) -> None:
         """Offsets of a deleted namesake must not be taken for those of the new log."""
         for name, offsets in self._checkpointed[directory].items():
             if partition in offsets:
-                del offsets[partition]
-                replace_file(self._disk, directory, name, encode_offsets(offsets))
+                rest = {key: offset for key, offset in offsets.items() if key != partition}
+                self._replace_now(directory, name, rest)
+
+    def _replace_now(self, directory: str, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Write at once; what a thread may be writing is older, and is written over at its end."""
+        self._checkpointed[directory][name] = offsets
+        if self._writing is not None:
+            self._writing.withdrawn.add((directory, name))
+        replace_file(self._disk, directory, name, encode_offsets(offsets))
 
     # Closing
 
@@ -354,22 +409,6 @@ class LogStore:
             if directory not in spoiled:
                 marker = encode_clean_shutdown(CleanShutdown(broker_epoch))
                 replace_file(self._disk, directory, CLEAN_SHUTDOWN, marker)
-
-
-class CheckpointWrite:
-    """Files to replace. `run` may be called in a thread; `error` says whether it failed."""
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self.files: list[tuple[str, str, bytes]] = []
-        self.error: OSError | None = None
-
-    def run(self) -> None:
-        try:
-            for directory, name, data in self.files:
-                replace_file(self._disk, directory, name, data)
-        except OSError as error:
-            self.error = error
 
 
 def _read_or_none(disk: Disk, path: str) -> bytes | None:

@@ -70,7 +70,7 @@ class TransactionIndex:
         return False
 
     def unwritten(self, path: str) -> IndexWrite | None:
-        """Kafka has no file where nothing was aborted, so an empty index is written only as a cut."""
+        """What the file lacks. Kafka has no file where nothing was aborted."""
         first = self.written_count
         if first == len(self.entries) and not self.cut:
             return None
@@ -104,7 +104,7 @@ def read_marker(raw: memoryview | bytes) -> Marker | None:
     """The marker in a control batch, None for one that compaction has emptied.
 
     Other control types (KRaft's own) are no business of a partition's producer state. Raises
-    ValueError for a control batch whose only record is not a control record.
+    CORRUPT_MESSAGE for a control batch whose only record is not a control record.
     """
     if len(raw) <= HEADER_SIZE:
         return None
@@ -120,11 +120,15 @@ def read_marker(raw: memoryview | bytes) -> Marker | None:
             return None
         value_size, position = _read_varint(raw, position + key_size)
         _version, coordinator_epoch = _MARKER_VALUE.unpack_from(raw, position)
-    except (struct.error, IndexError) as error:
-        raise ValueError("a control batch without a control record") from error
+    except (struct.error, IndexError, ValueError) as error:
+        raise _no_control_record() from error
     if key_size < _MARKER_KEY.size or value_size < _MARKER_VALUE.size:
-        raise ValueError("a control batch without a control record")
+        raise _no_control_record()
     return Marker(kind == COMMIT, coordinator_epoch)
+
+
+def _no_control_record() -> RunnelError:
+    return RunnelError(ErrorCode.CORRUPT_MESSAGE, "a control batch without a control record")
 
 
 def _read_varint(raw: memoryview | bytes, position: int) -> tuple[int, int]:

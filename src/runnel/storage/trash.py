@@ -12,7 +12,7 @@ DELETED = ".deleted"
 
 
 class Purge:
-    """Paths whose time has come. `run` may be called in a thread; a failure to remove is harmless."""
+    """Paths whose time has come. `run` may be called in a thread; what fails stays on the disk."""
 
     def __init__(self, disk: Disk, paths: Sequence[str]) -> None:
         self._disk = disk
