@@ -1,7 +1,9 @@
 """Opening a log: after a clean stop by reading next to nothing, after a crash by scanning.
 
 After a crash the segments from the recovery point on are read whole (R30): each batch must have a
-sane header, follow the one before, and match its CRC. The log is cut at the first byte that fails,
+sane header, follow the one before in offset and epoch, and match its CRC; unless the topic is
+compacted its offset must be the very next, because the CRC does not cover the offset and a hole
+would be a loss that nobody is told of. The log is cut at the first byte that fails,
 later segments go, indexes, producer state and epochs are made anew, and all of it is synced before
 anyone may append. A tail of zeros, preallocated or left by the file system, is no batch either.
 Segments before the recovery point are durable and are not read.
@@ -168,9 +170,10 @@ def _recover(
     if not segments:
         return ProducerStates()
     producers = rebuild_producers(disk, segments, files.snapshots, segments[first].base_offset)
+    allow_gaps = "compact" in config.cleanup_policy
     for slot in range(first, len(segments)):
         segment = segments[slot]
-        cut_bytes = scan_segment(segment, producers, epochs)
+        cut_bytes = scan_segment(segment, producers, epochs, allow_gaps=allow_gaps)
         if cut_bytes:
             notices.append(
                 Notice(
@@ -180,10 +183,7 @@ def _recover(
         follower = segments[slot + 1] if slot + 1 < len(segments) else None
         if follower is None:
             break
-        has_hole = segment.next_offset < follower.base_offset and (
-            cut_bytes > 0 or "compact" not in config.cleanup_policy
-        )
-        if has_hole:
+        if cut_bytes or (segment.next_offset < follower.base_offset and not allow_gaps):
             for later in segments[slot + 1 :]:
                 notices.append(
                     Notice(later.path(LOG), f"removed: {segment.next_offset} is missing")
@@ -197,13 +197,15 @@ def _recover(
     return producers
 
 
-def scan_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpochs) -> int:
+def scan_segment(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, *, allow_gaps: bool
+) -> int:
     """Read the whole file, keep the good batches at its start, cut the rest. Bytes cut."""
     segment.reset_indexes()
     segment.next_offset = segment.base_offset
     segment.is_active = True
     size, position = segment.size, 0
-    for position, header, marker in _good_batches(segment, size):
+    for position, header, marker in _good_batches(segment, size, allow_gaps):
         segment.note(header, position)
         if header.partition_leader_epoch > epochs.latest_epoch:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
@@ -219,10 +221,12 @@ def scan_segment(segment: Segment, producers: ProducerStates, epochs: LeaderEpoc
     return size - segment.size
 
 
-def _good_batches(segment: Segment, size: int) -> Iterator[tuple[int, BatchHeader, Marker | None]]:
+def _good_batches(
+    segment: Segment, size: int, allow_gaps: bool
+) -> Iterator[tuple[int, BatchHeader, Marker | None]]:
     """Batches until the first that is not whole, sane and right; memory stays at one chunk."""
     file, position = segment.file, 0
-    chunk, chunk_at = b"", 0
+    chunk, chunk_at, epoch = b"", 0, -1
     while position + HEADER_SIZE <= size:
         at = position - chunk_at
         if at + HEADER_SIZE > len(chunk):
@@ -231,9 +235,14 @@ def _good_batches(segment: Segment, size: int) -> Iterator[tuple[int, BatchHeade
         end = position + header.size
         if header.length < HEADER_SIZE - LOG_OVERHEAD or end > size:
             return
+        if header.magic != MAGIC:
+            _refuse_other_formats(segment, header, position)
+            return
         if at and end > chunk_at + len(chunk):
             chunk, chunk_at, at = file.read_at(position, READ_BYTES), position, 0
-        if not _is_good(segment, header, file, chunk, at, position):
+        if not _follows(segment, header, epoch, allow_gaps):
+            return
+        if _body_crc(file, header, chunk, at, position) != header.crc:
             return
         marker = None
         if header.attributes & CONTROL:
@@ -242,22 +251,18 @@ def _good_batches(segment: Segment, size: int) -> Iterator[tuple[int, BatchHeade
             except RunnelError:
                 return
         yield position, header, marker
-        position = end
+        position, epoch = end, header.partition_leader_epoch
 
 
-def _is_good(
-    segment: Segment, header: BatchHeader, file: File, chunk: bytes, at: int, position: int
-) -> bool:
-    if header.magic != MAGIC:
-        _refuse_other_formats(segment, header, file, position)
-        return False
-    if (
-        header.base_offset < segment.next_offset
-        or header.last_offset_delta < 0
-        or not segment.may_hold(header.last_offset)
-    ):
-        return False
-    return _body_crc(file, header, chunk, at, position) == header.crc
+def _follows(segment: Segment, header: BatchHeader, epoch: int, allow_gaps: bool) -> bool:
+    """Whether the fields that no CRC covers continue the batches before."""
+    expected = segment.next_offset
+    return (
+        (header.base_offset == expected or (allow_gaps and header.base_offset > expected))
+        and header.last_offset_delta >= 0
+        and segment.may_hold(header.last_offset)
+        and header.partition_leader_epoch >= epoch
+    )
 
 
 def _body_crc(file: File, header: BatchHeader, chunk: bytes, at: int, position: int) -> int:
@@ -275,15 +280,15 @@ def _body_crc(file: File, header: BatchHeader, chunk: bytes, at: int, position: 
     return crc
 
 
-def _refuse_other_formats(segment: Segment, header: BatchHeader, file: File, position: int) -> None:
+def _refuse_other_formats(segment: Segment, header: BatchHeader, position: int) -> None:
     """Bytes with another magic are garbage to cut, unless their own checksum says otherwise."""
     size = header.length + LOG_OVERHEAD
     if size > READ_BYTES:
         return
-    raw = file.read_at(position, size)
+    raw = segment.file.read_at(position, size)
     _offset, _size, old_crc, magic = _OLD_MESSAGE.unpack_from(raw)
     is_old = magic in (0, 1) and zlib.crc32(raw[16:]) == old_crc
-    is_newer = header.magic > MAGIC and crc32c(raw[CRC_START:]) == header.crc
+    is_newer = header.magic == MAGIC + 1 and crc32c(raw[CRC_START:]) == header.crc
     if is_old or is_newer:
         raise RunnelError(
             ErrorCode.KAFKA_STORAGE_ERROR,
