@@ -4,7 +4,7 @@ Nothing below `broker` reads a clock, draws a random number, opens a file or ask
 store except through one of these.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -155,7 +155,7 @@ class MetadataStore(Protocol):
     async def read(self, prefix: str) -> Snapshot:
         """Every entry under the prefix, sorted by key, and the store's revision at that moment."""
 
-    def watch(self, prefix: str, from_revision: int) -> AsyncIterator[Changes | Compacted]:
+    def watch(self, prefix: str, from_revision: int) -> AsyncGenerator[Changes | Compacted, None]:
         """Every revision from the given one on that changed something under the prefix, in order.
 
         Ends after Compacted, and when the store closes.

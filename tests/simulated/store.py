@@ -8,7 +8,8 @@ later; which one it was is counted, so that a run can show that each of them hap
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 
 from runnel.errors import ErrorCode, RunnelError
@@ -67,7 +68,8 @@ class FakeStore:
                 case "late":
                     loop = asyncio.get_running_loop()
                     after_s = self._chance.uniform(0, self.faults.late_ms) / 1000
-                    loop.call_later(after_s, self._commit, compares, writes)
+                    # In a context of no process: it happens even if the caller dies meanwhile.
+                    loop.call_later(after_s, self._commit, compares, writes, context=Context())
                     return self._unknown("late")
                 case _:
                     return self._unknown("lost")
@@ -80,7 +82,9 @@ class FakeStore:
         keys = sorted(key for key in self._entries if key.startswith(prefix))
         return Snapshot(self._revision, [self._entries[key] for key in keys])
 
-    async def watch(self, prefix: str, from_revision: int) -> AsyncIterator[Changes | Compacted]:
+    async def watch(
+        self, prefix: str, from_revision: int
+    ) -> AsyncGenerator[Changes | Compacted, None]:
         revision = from_revision
         while True:
             if revision <= self._compact_revision:
@@ -181,7 +185,9 @@ class FakeStore:
 
     def _expire_later(self, ttl_ms: int) -> None:
         # A hair after the deadline, since the loop may call a little early.
-        asyncio.get_running_loop().call_later(ttl_ms / 1000 + 0.001, self._expire)
+        asyncio.get_running_loop().call_later(
+            ttl_ms / 1000 + 0.001, self._expire, context=Context()
+        )
 
     def _end_lease(self, lease: int) -> None:
         self._leases.pop(lease, None)

@@ -141,15 +141,10 @@ def _leader_compares(image: Image, new: Partition, unfenced: Broker) -> list[Com
     ]
 
 
-def create_topic(
-    image: Image,
-    term: int,
-    new: NewTopic,
-    topic_id: TopicId,
-    defaults: TopicDefaults,
-    start: int,
-) -> list[Transaction]:
-    """Raises RunnelError with Kafka's codes. Applying a transaction twice changes nothing more."""
+def plan_topic(
+    image: Image, new: NewTopic, topic_id: TopicId, defaults: TopicDefaults, start: int
+) -> Topic:
+    """The topic as it would be. Raises RunnelError with Kafka's codes."""
     ensure_legal(new.name)
     if new.name in image.topics:
         raise RunnelError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
@@ -157,30 +152,35 @@ def create_topic(
     validate_topic_configs(new.configs)
     configs = {name: text for name, text in new.configs.items() if text is not None}
     min_isr = int(configs.get("min.insync.replicas", defaults.min_insync_replicas))
-    writes: list[Write] = [
-        _put(new_partition(topic_id, index, replicas, image.brokers, min_isr))
+    partitions = [
+        new_partition(topic_id, index, replicas, image.brokers, min_isr)
         for index, replicas in enumerate(replicas_of(image, new, defaults, start))
     ]
-    if configs:
-        value = values.encode_configs(values.Configs(configs))
-        writes.append(Put(values.topic_configs_key(topic_id), value))
+    return Topic(topic_id, new.name, tuple(partitions), configs)
+
+
+def create_topic(term: int, topic: Topic) -> list[Transaction]:
+    """Its contents, then its name. Applying a transaction twice changes nothing more."""
+    writes: list[Write] = [_put(partition) for partition in topic.partitions]
+    if topic.configs:
+        value = values.encode_configs(values.Configs(topic.configs))
+        writes.append(Put(values.topic_configs_key(topic.id), value))
     # A topic id is new and random: nobody else writes under it, so the partitions compare nothing.
-    naming = Compare(values.topic_key(new.name), "version", 0)
-    name = Put(values.topic_key(new.name), values.encode_topic(values.TopicName(topic_id)))
-    room = MAX_TXN_OPERATIONS - 3
-    last = writes[len(writes) - len(writes) % room :] if len(writes) > room else writes
-    before = writes[: len(writes) - len(last)]
-    return [
-        *_batches(term, [], [([], [write]) for write in before]),
-        _guarded(term, [naming], [*last, name]),
-    ]
+    naming = Compare(values.topic_key(topic.name), "version", 0)
+    name = Put(values.topic_key(topic.name), values.encode_topic(values.TopicName(topic.id)))
+    batches = list(_batches(term, [], [([], [write]) for write in writes]))
+    if len(batches[-1].compares) + len(batches[-1].writes) + 2 <= MAX_TXN_OPERATIONS:
+        writes = list(batches.pop().writes)
+    else:
+        writes = []
+    return [*batches, _guarded(term, [naming], [*writes, name])]
 
 
-def delete_topic(image: Image, term: int, topic: Topic) -> list[Transaction]:
+def delete_topic(term: int, topic: Topic) -> list[Transaction]:
     """The first transaction takes the name away, which is the deletion; the rest clears up."""
     key = values.topic_key(topic.name)
     deletes = list(_contents(topic))
-    room = MAX_TXN_OPERATIONS - 3
+    room = MAX_TXN_OPERATIONS - 3  # two compares and the name
     first = _guarded(
         term,
         [Compare(key, "mod_revision", topic.mod_revision)],

@@ -14,7 +14,7 @@ known any more.
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -95,7 +95,9 @@ class SqliteStore:
     async def read(self, prefix: str) -> Snapshot:
         return await self._ask(lambda: self._table.read(prefix))
 
-    async def watch(self, prefix: str, from_revision: int) -> AsyncIterator[Changes | Compacted]:
+    async def watch(
+        self, prefix: str, from_revision: int
+    ) -> AsyncGenerator[Changes | Compacted, None]:
         async for event in self._feed.follow(prefix, from_revision):
             yield event
 
@@ -296,7 +298,7 @@ class _Feed:
         self._wake.set()
         self._wake = asyncio.Event()
 
-    async def follow(self, prefix: str, revision: int) -> AsyncIterator[Changes | Compacted]:
+    async def follow(self, prefix: str, revision: int) -> AsyncGenerator[Changes | Compacted, None]:
         while True:
             if revision <= self.compact_revision:
                 yield Compacted(self.compact_revision)

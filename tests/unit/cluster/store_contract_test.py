@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -63,7 +63,9 @@ async def put(store: MetadataStore, key: str, value: bytes, lease: int = 0) -> i
     return result.revision
 
 
-async def take(events: AsyncIterator[Changes | Compacted], count: int) -> list[Changes | Compacted]:
+async def take(
+    events: AsyncGenerator[Changes | Compacted, None], count: int
+) -> list[Changes | Compacted]:
     async with asyncio.timeout(5):
         return [await anext(events) for _ in range(count)]
 
