@@ -14,6 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -48,7 +49,7 @@ class Faults:
 class NetworkCounts:
     connections: int = 0
     cuts: int = 0
-    cut_inside_frame: int = 0
+    half_frames: int = 0
     silent_cuts: int = 0
     slow_readers: int = 0
     refused: int = 0
@@ -64,31 +65,34 @@ class Stream:
         self._deliver = deliver
         self._left = cut_after
         self._last_at = 0.0
+        self._under_way: deque[Callable[[], None]] = deque()
         self.broken: Callable[[], None] = lambda: None
 
     def send(self, data: bytes) -> None:
         """Bytes past the point of the break vanish; the first of them breaks the connection."""
+        breaks = self._left is not None and len(data) >= self._left
         if self._left is not None:
-            if len(data) >= self._left:
-                data, self._left = data[: self._left], 0
-                self.broken()
-            else:
-                self._left -= len(data)
+            data = data[: self._left]
+            self._left -= len(data)
         chance = self._network.chance
         while data:
             size = len(data) if chance.random() < 0.7 else chance.randint(1, len(data))
-            self._schedule(self._deliver, data[:size])
+            self.then(partial(self._deliver, data[:size]))
             data = data[size:]
+        if breaks:
+            self.broken()
 
-    def end(self, callback: Callable[[], None]) -> None:
+    def then(self, callback: Callable[[], None]) -> None:
         """Run it behind everything that is under way."""
-        self._schedule(callback)
-
-    def _schedule(self, callback: Callable[..., None], *args: object) -> None:
         loop, chance = self._network.loop, self._network.chance
         latency = chance.expovariate(1000 / self._network.faults.latency_ms)
         self._last_at = max(self._last_at, loop.time() + latency)
-        loop.call_at(self._last_at, callback, *args, context=self._network.context)
+        # The loop keeps no order among timers of one moment, so the order is kept here.
+        self._under_way.append(callback)
+        loop.call_at(self._last_at, self._arrive, context=self._network.context)
+
+    def _arrive(self) -> None:
+        self._under_way.popleft()()
 
 
 class ServerEnd:
@@ -159,7 +163,7 @@ class ServerEnd:
             self._unsent_bytes -= size
             self._in_flight_bytes += size
             self._link.to_client.send(data)
-            self._link.to_client.end(lambda size=size: self._in_process(self._left, size))  # type: ignore[misc]
+            self._link.to_client.then(partial(self._in_process, self._left, size))
 
     def _left(self, size: int) -> None:
         self._in_flight_bytes -= size
@@ -173,9 +177,11 @@ class ServerEnd:
             self._unsent.clear()
             self._link.network.closed_by_broker(reason)
             self.connection.closed()
-            self._link.to_client.end(self._link.client_sees_end)
+            self._link.to_client.then(self._link.client_sees_end)
 
     def peer_ended(self) -> None:
+        if self._is_open and self.connection.is_mid_frame:
+            self._link.network.counts.half_frames += 1
         self._in_process(self.close, "")
 
 
@@ -212,7 +218,8 @@ class Link:
         if self.is_open:
             self.is_open = False
             self.receive = lambda data: None
-            self.to_server.end(self._server.peer_ended)
+            if not (self._is_broken and self._is_silent):
+                self.to_server.then(self._server.peer_ended)
             self.network.links.pop(self, None)
 
     def cut(self) -> None:
@@ -226,13 +233,11 @@ class Link:
         self._is_broken = True
         counts = self.network.counts
         counts.cuts += 1
-        if self._server.connection.is_mid_frame:
-            counts.cut_inside_frame += 1
         if self._is_silent:
             counts.silent_cuts += 1
             return
-        self.to_server.end(self._server.peer_ended)
-        self.to_client.end(self.client_sees_end)
+        self.to_server.then(self._server.peer_ended)
+        self.to_client.then(self.client_sees_end)
 
     def client_sees_end(self) -> None:
         if self.is_open:
@@ -262,7 +267,7 @@ class Network:
         """The broker is gone: every connection ends, as the kernel would end it."""
         self._broker = None
         for link in list(self.links):
-            link.to_client.end(link.client_sees_end)
+            link.to_client.then(link.client_sees_end)
 
     async def connect(self, host: str) -> Link:
         """Raises ConnectionError if no broker listens."""
