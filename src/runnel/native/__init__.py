@@ -1,1 +1,1 @@
-"""The record decoder: see records.py for reading, encode.py for building, columns.py for the types."""
+"""The record decoder: records.py reads, encode.py builds, columns.py has the types."""

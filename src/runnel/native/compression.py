@@ -25,6 +25,7 @@ ALWAYS_ALLOWED_BYTES: Final = 1 << 20  # small outputs may have any ratio
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, oldest compatible one
 _XERIAL_BLOCK_BYTES: Final = 32 << 10
+_GZIP_MAX_RATIO: Final = 1032  # 258 bytes in two bits
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_DEFAULT_LEVEL: Final = 9  # in Kafka this very level means the fast compressor
 _LZ4_MAX_LEVEL: Final = 12
@@ -95,6 +96,8 @@ def compress(codec: Compression, data: Readable, level: int | None = None) -> Re
 def _likely_size(codec: Compression, data: Readable, limit: int) -> int:
     if codec is Compression.GZIP and len(data) >= 18:
         claimed = int.from_bytes(data[-4:], "little")  # of the last member, almost always the only
+        if claimed > _GZIP_MAX_RATIO * len(data):
+            raise _corrupt(f"gzip: {len(data)} bytes cannot hold {claimed}")
         if claimed > limit:
             raise _too_large(limit)
         return claimed
