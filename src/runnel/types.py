@@ -12,7 +12,7 @@ NO_TOPIC_ID: Final[TopicId] = bytes(16)
 
 class TopicPartition(NamedTuple):
     topic: str
-    index: int
+    index: int  # type: ignore[assignment]  # Kafka's word, worth hiding tuple.index
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"

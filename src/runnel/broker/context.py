@@ -1,7 +1,6 @@
 """What a handler is given besides its request: who asks and by which door, and the broker's parts."""
 
 import asyncio
-import random
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,7 +38,6 @@ class Services:
 
     settings: Settings
     clock: Clock
-    random: random.Random
     workers: Workers
     loop: asyncio.AbstractEventLoop
     membership: Membership

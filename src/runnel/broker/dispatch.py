@@ -56,7 +56,7 @@ class Route(NamedTuple):
     version: int
     header_is_flexible: bool
     read: Callable[[memoryview, int], tuple[Any, int]]
-    write: Callable[[bytearray, Any, list[Part]], bytearray]
+    write: Callable[[bytearray, Any, list[Any]], bytearray]
     reply_header: bytes  # size and correlation id are packed over it
 
 
@@ -219,10 +219,10 @@ class Dispatch:
             bytes(9 if response_header_version(row.key, version) >= 1 else 8),
         )
 
-    async def drain(self) -> None:
+    async def drain(self, timeout_ms: int) -> None:
         """Wait for requests that a worker or the store still holds."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5)
+            await asyncio.wait(self._tasks, timeout=timeout_ms / 1000)
         for task in self._tasks:
             task.cancel()
 

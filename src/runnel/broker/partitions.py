@@ -28,7 +28,7 @@ CREATED_AT_ONCE: Final = 8  # each takes some hundred microseconds of the loop
 class Partitions:
     """Owned by the broker. Lookups are two subscripts, because they are on the data path."""
 
-    __slots__ = ("_by_topic", "_clock", "_id", "_logs", "_settings", "_touched", "_waiting",
+    __slots__ = ("_applied", "_applied_changed", "_by_topic", "_clock", "_failed", "_id", "_image_changed", "_logs", "_settings", "_touched", "_waiting", "_wanted",
                  "any_inspected", "topic_names")  # fmt: skip
 
     def __init__(
@@ -46,6 +46,9 @@ class Partitions:
         self._waiting = waiting
         self._touched = touched
         self._by_topic: dict[str, dict[int, Partition]] = {}
+        self._wanted = self._applied = Image()
+        self._image_changed = asyncio.Event()
+        self._applied_changed = asyncio.Event()
         self.any_inspected = False  # whether produce must ask at all; never goes back
         self.topic_names: dict[bytes, str] = {}
 
@@ -76,7 +79,29 @@ class Partitions:
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
         return {partition.topic_partition: partition.high_watermark for partition in self}
 
-    async def reconcile(self, old: Image, new: Image, broker_epoch: int) -> None:
+    # Following the image
+
+    def image_changed(self, image: Image) -> None:
+        self._wanted = image
+        self._image_changed.set()
+
+    async def follow_image(self, broker_epoch: int) -> None:
+        """Runs as long as the broker: one image after the other, skipping those overtaken."""
+        while True:
+            await self._image_changed.wait()
+            self._image_changed.clear()
+            image = self._wanted
+            await self._reconcile(self._applied, image, broker_epoch)
+            self._applied = image
+            self._applied_changed.set()
+            self._applied_changed = asyncio.Event()
+
+    async def caught_up_with(self, revision: int) -> None:
+        """Until what this broker holds is what the image of that revision says."""
+        while self._applied.revision < revision:
+            await self._applied_changed.wait()
+
+    async def _reconcile(self, old: Image, new: Image, broker_epoch: int) -> None:
         """Open, lead, follow and drop partitions so that what we hold is what the image says."""
         for topic in old.topics.values():
             if topic.id not in new.topics_by_id:

@@ -2,14 +2,17 @@
 
 The one place where the parts are wired, by plain constructor calls. A real process, a test, the
 benchmark and the simulator all come through `build`; they differ only in the ports they pass.
+
+Order at the start: identity of the data folder, logs opened and recovered, a new broker epoch in
+the store, the clean-shutdown marker removed, partitions opened and led; only then clients.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
@@ -24,14 +27,21 @@ from runnel.broker.security import AllowAll
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
+from runnel.cluster.decide import BrokerInfo, FoundTopic
+from runnel.cluster.founding import ensure_cluster
 from runnel.cluster.membership import Membership
+from runnel.cluster.topics import TopicDefaults
+from runnel.config.listeners import Listener
 from runnel.config.settings import Settings
 from runnel.metrics import Metrics
+from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
-from runnel.storage.store import LogStore
+from runnel.storage.store import LogStore, Opened, read_identity
+from runnel.types import NO_TOPIC_ID
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int, int, str], None]
+KRAFT_METADATA: Final = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +54,89 @@ class Ports:
     random: random.Random
     workers: Workers
     store: MetadataStore
+    boot_id: str = ""
 
 
 class Broker:
     """Everything but sockets. Made by `build`; `handle` serves the frames of every connection."""
 
-    def __init__(self, settings: Settings, ports: Ports) -> None:
+    def __init__(
+        self, settings: Settings, ports: Ports, logs: LogStore, opened: Opened, *, adopts: bool
+    ) -> None:
         self.settings = settings
-        self.ports = ports
         self.metrics = Metrics()
         self.buffers = ReceiveBuffers(settings.memory_budget_bytes)
-        self._loop = asyncio.get_running_loop()
-        self._tasks: list[asyncio.Task[None]] = []
-        waiting = Waiting(self._loop)
-        self._logs = LogStore(
-            ports.disk, settings.log_dirs, ports.clock, ports.random, settings.log,
-            memory_disk=ports.memory_disk, open_files_max=settings.max_open_files,
-        )  # fmt: skip
+        self._ports = ports
+        self._logs = logs
+        self._opened = opened
+        self._adopts = adopts  # the metadata is new: what the data folders hold is all there is
+        self._waiting = Waiting(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
         self.partitions = Partitions(
-            self._logs, settings, ports.clock, waiting, ports.workers, self._flusher.touched
-        )
-        self._membership = Membership(
-            ports.store, settings, ports.clock, ports.random
+            logs, settings, ports.clock, self._waiting, self._flusher.touched
         )
         self._upkeep = Upkeep(
-            settings, ports.clock, ports.workers, self._logs, self.partitions, self.metrics
+            settings, ports.clock, ports.workers, logs, self.partitions, self.metrics
         )
-        services = Services(
+        self._tasks: list[asyncio.Task[None]] = []
+
+    _membership: Membership
+    _dispatch: Dispatch
+
+    async def start(self, tasks: asyncio.TaskGroup, endpoints: tuple[Listener, ...]) -> None:
+        """Join the cluster under these addresses, lead what is ours, begin the recurring work.
+
+        Returns when clients may come. A task that fails ends the group, and so the process.
+        """
+        settings, ports = self.settings, self._ports
+        info = BrokerInfo(
+            settings.node_id,
+            endpoints,
+            settings.rack,
+            clean_epoch=self._opened.broker_epoch,
+            boot_id=ports.boot_id,
+            write_failed=not self._opened.same_boot,
+        )
+        self._membership = Membership(
+            ports.store,
+            info,
+            ports.clock,
+            ports.random,
+            defaults=TopicDefaults(
+                settings.num_partitions,
+                settings.default_replication_factor,
+                settings.log.min_insync_replicas,
+            ),
+            lease_ms=settings.metadata_lease_ms,
+        )
+        await self._membership.register()
+        self._logs.remove_clean_markers()
+        await self._membership.start(tasks)
+        if self._adopts:
+            await self._membership.adopt_topics(_topics_on_disk(self._logs))
+        self._dispatch = Dispatch(api_table(), self._services(), self._waiting, AllowAll())
+        self._membership.on_image.append(lambda _old, new: self.partitions.image_changed(new))
+        self.partitions.image_changed(self._membership.image)
+        self._tasks = [
+            tasks.create_task(work)
+            for work in (
+                self.partitions.follow_image(self._membership.broker_epoch),
+                self._flusher.run_on_request(),
+                self._flusher.run_every(settings.flush_interval_ms),
+                self._upkeep.retain(),
+                self._upkeep.checkpoint(),
+                self._upkeep.watch_lag(),
+            )
+        ]
+        await self.partitions.caught_up_with(self._membership.image.revision)
+
+    def _services(self) -> Services:
+        settings, ports = self.settings, self._ports
+        return Services(
             settings=settings,
             clock=ports.clock,
-            random=ports.random,
             workers=ports.workers,
-            loop=self._loop,
+            loop=asyncio.get_running_loop(),
             membership=self._membership,
             partitions=self.partitions,
             sessions=FetchSessions(
@@ -84,10 +144,73 @@ class Broker:
             ),
             flusher=self._flusher,
             metrics=self.metrics,
-            topics=Topics(self._membership, self.partitions, settings),
+            topics=Topics(self._membership, self.partitions),
             producer_ids=ProducerIds(self._membership),
         )
-        self._dispatch = Dispatch(api_table(), services, waiting, AllowAll())
 
     def handle(self, connection: Connection, frame: memoryview) -> Reply:
         return self._dispatch.handle(connection, frame)
+
+    async def drain(self) -> None:
+        """Let requests that a worker or the store holds come to their end."""
+        await self._dispatch.drain(self.settings.shutdown_timeout_ms)
+
+    async def stop(self) -> None:
+        """After the connections are closed: flush everything, write the marker, leave the cluster."""
+        self.kill()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._logs.close_clean(
+            self._membership.broker_epoch, self.partitions.high_watermarks()
+        )
+        await self._membership.stop()
+
+    def kill(self) -> None:
+        """Stop the recurring work and nothing else, as a crash would."""
+        for task in self._tasks:
+            task.cancel()
+
+
+async def build(
+    settings: Settings, ports: Ports, *, progress: Progress = lambda _done, _total, _name: None
+) -> Broker:
+    """Open the data folders and recover what a crash left. Raises RunnelError and OSError."""
+    identity = read_identity(ports.disk, settings.log_dirs[0])
+    if identity is not None and not {"node.id", "broker.id"} & settings.given.keys():
+        settings = replace(settings, node_id=identity.node_id)  # a folder knows whose it is
+    proposal = "" if identity is None else identity.cluster_id
+    cluster = await ensure_cluster(ports.store, ports.random, proposal)
+    logs = LogStore(
+        ports.disk,
+        list(settings.log_dirs),
+        ports.clock,
+        ports.random,
+        settings.log,
+        memory_disk=ports.memory_disk,
+        cluster_id=cluster.cluster_id,
+        node_id=settings.node_id,
+        boot_id=ports.boot_id,
+        max_open_files=settings.max_open_files,
+    )
+    opened = logs.open(progress, keep_marker=True)
+    for notice in opened.notices:
+        _log.warning("%s: %s", notice.path, notice.text)
+    if not opened.clean and len(logs):
+        _log.info("the last stop was not a clean one; %d logs were checked", len(logs))
+    if not COMPILED:
+        _log.info("the record decoder is not compiled; its Python twin serves")
+    return Broker(settings, ports, logs, opened, adopts=cluster.is_new)
+
+
+def _topics_on_disk(logs: LogStore) -> list[FoundTopic]:
+    """What another broker's data folder holds. Kafka's own metadata log is none of ours."""
+    epochs: dict[tuple[str, bytes], dict[int, int]] = {}
+    for log in logs.logs:
+        if log.topic != KRAFT_METADATA and log.topic_id != NO_TOPIC_ID:
+            epochs.setdefault((log.topic, log.topic_id), {})[log.index] = log.epochs.latest_epoch
+    found: list[FoundTopic] = []
+    for (name, topic_id), by_index in sorted(epochs.items()):
+        count = max(by_index) + 1
+        firsts = tuple(by_index.get(index, -1) + 1 for index in range(count))
+        found.append(FoundTopic(name, topic_id, firsts))
+        _log.info("topic %s with %d partitions is adopted from the data folder", name, count)
+    return found

@@ -8,6 +8,8 @@ from runnel.broker.partitions import Partitions
 from runnel.cluster.image import Topic
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import NewTopic
+from runnel.errors import RunnelError
+from runnel.types import TopicId
 
 
 class Topics:
@@ -21,11 +23,15 @@ class Topics:
 
     async def create(self, new: NewTopic, *, validate_only: bool) -> Topic:
         """Raises RunnelError with Kafka's codes."""
-        topic = await self._membership.create_topic(new, validate_only=validate_only)
+        (result,) = await self._membership.create_topics([new], validate_only=validate_only)
+        if isinstance(result, RunnelError):
+            raise result
         if not validate_only:
             await self._partitions.caught_up_with(self._membership.image.revision)
-        return topic
+        return result
 
-    async def delete(self, name: str) -> None:
-        await self._membership.delete_topic(name)
+    async def delete(self, topic_id: TopicId) -> None:
+        (refusal,) = await self._membership.delete_topics([topic_id])
+        if refusal is not None:
+            raise refusal
         await self._partitions.caught_up_with(self._membership.image.revision)

@@ -47,9 +47,8 @@ class Upkeep:
             now_ms = self._clock.wall_ms()
             for partition in list(self._partitions):
                 try:
-                    partition.log.producers.expire(
-                        now_ms, partition.log.config.producer_id_expiration_ms
-                    )
+                    partition.log.expire_producers(now_ms)
+                    partition.log.maybe_roll(now_ms)
                     for deleted in partition.log.retain(now_ms, partition.high_watermark):
                         _log.info("%s: %s", partition.topic_partition, deleted)
                 except RunnelError as error:
@@ -67,7 +66,10 @@ class Upkeep:
         while True:
             await asyncio.sleep(interval_ms / 1000)
             write = self._logs.begin_checkpoints(self._partitions.high_watermarks())
+            if write is None:
+                continue
             await self._workers.run(write.run)
+            self._logs.end_checkpoints(write)
             if write.error is not None:
                 _log.error("checkpoints cannot be written: %s", write.error)
 

@@ -17,7 +17,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 class OneLine(logging.Formatter):
     """`2026-01-31T12:00:00.123Z WARNING broker.listener: text`"""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")

@@ -23,7 +23,7 @@ from runnel.broker.listener import Listeners
 from runnel.broker.server import Ports, build
 from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, run
 from runnel.cli.logs import LEVELS, configure, printable
-from runnel.cluster.sqlite import open_store
+from runnel.cluster.sqlite import SqliteStore
 from runnel.config.definition import ConfigError
 from runnel.config.settings import Settings, load
 from runnel.errors import RunnelError
@@ -36,6 +36,7 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA_DIR = "runnel-data"
 PROGRESS_EVERY_S = 1.0
+EXPECTED = (ConfigError, FolderInUseError, RunnelError, OSError)  # told in one line, no traceback
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -94,13 +95,21 @@ def main(argv: Sequence[str]) -> int:
             Path(folder).mkdir(parents=True, exist_ok=True)
             locks.append(FolderLock(folder))
         run(_serve(settings, options.ready_file, started))
-    except (ConfigError, FolderInUseError, RunnelError, OSError) as error:
-        sys.stderr.write(f"runnel: {printable(str(error))}\n")
-        return 1
+    except EXPECTED as error:
+        return _failed(error)
+    except ExceptionGroup as group:  # one of the broker's tasks ended it
+        if group.split(EXPECTED)[1] is not None:
+            raise
+        return _failed(group.exceptions[0])
     finally:
         for lock in locks:
             lock.release()
     return 0
+
+
+def _failed(error: Exception) -> int:
+    sys.stderr.write(f"runnel: {printable(str(error))}\n")
+    return 1
 
 
 async def _serve(settings: Settings, ready_file: Path | None, started: float) -> None:
@@ -108,32 +117,37 @@ async def _serve(settings: Settings, ready_file: Path | None, started: float) ->
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop, number)
+    clock = SystemClock()
     workers = ThreadWorkers(WORKER_THREADS)
     ports = Ports(
-        clock=SystemClock(),
+        clock=clock,
         disk=OsDisk(),
         memory_disk=MemoryDisk(),
         random=random.SystemRandom(),
         workers=workers,
-        store=open_store(settings.log_dirs[0]),
+        store=await SqliteStore.open(Path(settings.log_dirs[0]), clock),
         boot_id=boot_id(),
     )
-    broker = await build(settings, ports, progress=_Progress())
-    listeners = Listeners(broker)
     try:
-        await broker.start(listeners.bind())
-        listeners.start()
-        gc.collect()
-        gc.freeze()  # what start-up made lives as long as the process: no need to look at it again
-        _tell_ready(listeners.addresses, settings, ready_file, time.monotonic() - started)
-        await stop.wait()
-        _log.info("stopping")
-        listeners.stop_accepting()
+        async with asyncio.TaskGroup() as tasks:
+            broker = await build(settings, ports, progress=_Progress())
+            listeners = Listeners(broker)
+            await broker.start(tasks, listeners.bind())
+            listeners.start()
+            gc.collect()
+            gc.freeze()  # what start-up made lives as long as the process: never look at it again
+            _tell_ready(listeners.addresses, broker.settings, ready_file, started)
+            await stop.wait()
+            _log.info("stopping")
+            listeners.stop_accepting()
+            await broker.drain()
+            listeners.close()
+            await broker.stop()
     finally:
-        await broker.stop(listeners.close)
-        workers.close()
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
+        await ports.store.close()
+        workers.close()
     _log.info("stopped")
 
 
@@ -144,13 +158,13 @@ def _on_signal(stop: asyncio.Event, number: int) -> None:
 
 
 def _tell_ready(
-    addresses: list[str], settings: Settings, ready_file: Path | None, seconds: float
+    addresses: list[str], settings: Settings, ready_file: Path | None, started: float
 ) -> None:
     """One line for a person; one file, put in place whole, for a program."""
     where = ", ".join(addresses)
     _log.info(
         "runnel %s is ready on %s after %d ms, broker %d, data in %s",
-        __version__, where, seconds * 1000, settings.node_id, ", ".join(settings.log_dirs),
+        __version__, where, (time.monotonic() - started) * 1000, settings.node_id, ", ".join(settings.log_dirs),
     )  # fmt: skip
     if ready_file is not None:
         draft = ready_file.with_name(ready_file.name + ".tmp")

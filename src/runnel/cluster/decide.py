@@ -7,7 +7,7 @@ writes; where one intent needs several, each of them leaves a state that the nex
 a topic's name is written last and deleted first.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runnel.cluster import values
@@ -24,6 +24,7 @@ from runnel.types import TopicId
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 MAX_PRODUCER_ID = 2**63 - 1
+ADOPTED_CONFIGS: Mapping[str, str] = {"retention.ms": "-1"}
 
 Write = Put | Delete
 
@@ -31,6 +32,18 @@ Write = Put | Delete
 class Transaction(NamedTuple):
     compares: Sequence[Compare]
     writes: Sequence[Write]
+
+
+class FoundTopic(NamedTuple):
+    """A topic as the folders of its logs tell of it.
+
+    Kafka keeps the topics' settings in its own metadata log, which is not read. What is adopted
+    therefore keeps its records for ever until somebody says otherwise.
+    """
+
+    name: str
+    topic_id: TopicId
+    first_epochs: tuple[int, ...]  # by partition, the first leader epoch that it may get
 
 
 class BrokerInfo(NamedTuple):
@@ -157,6 +170,17 @@ def plan_topic(
         for index, replicas in enumerate(replicas_of(image, new, defaults, start))
     ]
     return Topic(topic_id, new.name, tuple(partitions), configs)
+
+
+def adopt_topic(broker: Broker, found: FoundTopic) -> Topic:
+    """A topic whose logs exist already, on this broker alone, led in epochs they have not seen."""
+    partitions = [
+        new_partition(found.topic_id, index, (broker.id,), {broker.id: broker}, 1)._replace(
+            leader_epoch=epoch
+        )
+        for index, epoch in enumerate(found.first_epochs)
+    ]
+    return Topic(found.topic_id, found.name, tuple(partitions), ADOPTED_CONFIGS)
 
 
 def create_topic(term: int, topic: Topic) -> list[Transaction]:

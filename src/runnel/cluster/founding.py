@@ -1,12 +1,6 @@
-"""The first moment of a cluster: its id, and the topics of a data folder that came before it.
-
-A folder that Kafka wrote knows its cluster id and its topic ids, but not the topics' settings:
-those are in Kafka's own metadata log, which is not read. What is adopted therefore keeps its
-records for ever (`retention.ms=-1`) until somebody says otherwise.
-"""
+"""The first moment of a cluster: its id, made here or taken from a data folder that has one."""
 
 import base64
-from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -16,20 +10,9 @@ from runnel.cluster.image import load
 from runnel.ports import MetadataStore
 from runnel.types import TopicId
 
-ADOPTED_CONFIGS: Mapping[str, str] = {"retention.ms": "-1"}
-
-
 class Founded(NamedTuple):
     cluster_id: str
     is_new: bool  # this process named the cluster just now
-
-
-class FoundTopic(NamedTuple):
-    """A topic as its folders tell of it: the first leader epoch that each partition may get."""
-
-    name: str
-    topic_id: TopicId
-    first_epochs: tuple[int, ...]  # by partition
 
 
 async def ensure_cluster(store: MetadataStore, random: Random, proposal: str) -> Founded:

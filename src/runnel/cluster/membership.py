@@ -19,7 +19,7 @@ from random import Random
 from uuid import UUID
 
 from runnel.cluster import decide
-from runnel.cluster.decide import BrokerInfo, Transaction
+from runnel.cluster.decide import BrokerInfo, FoundTopic, Transaction
 from runnel.cluster.image import Broker, ControllerTerm, Image, Topic, load
 from runnel.cluster.topics import NewTopic, TopicDefaults
 from runnel.errors import ErrorCode, RunnelError
@@ -130,6 +130,15 @@ class Membership:
                 except RunnelError as error:
                     results.append(error)
         return results
+
+    async def adopt_topics(self, found: Sequence[FoundTopic]) -> None:
+        """Give topics that a data folder holds a place in the metadata. Raises RunnelError."""
+        async with self._deciding:
+            for topic in found:
+                term = self._ensure_term()
+                plan = decide.adopt_topic(self._me(), topic)
+                while topic.topic_id not in self.image.topics_by_id:
+                    await self._carry_out(decide.create_topic(term.create_revision, plan))
 
     async def delete_topics(self, topic_ids: Sequence[TopicId]) -> list[RunnelError | None]:
         """One result per id, in order. What was deleted is gone from `image` on return."""

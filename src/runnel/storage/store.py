@@ -48,6 +48,7 @@ from runnel.types import TopicId, TopicPartition
 DELETE_SUFFIX = "-delete"
 MEMORY_FOLDER = "memory"
 FOLDER_NAME_MAX = 255
+METADATA_STORE = "metadata.db"  # of the broker, with SQLite's files beside it
 
 _PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,10})")
 
@@ -62,6 +63,13 @@ class Opened(NamedTuple):
     same_boot: bool  # the kernel has run on since the last writer, and no write of it failed
     directory_ids: list[TopicId]
     notices: list[Notice]
+
+
+def read_identity(disk: Disk, directory: str) -> MetaProperties | None:
+    """Whose data folder it is, or None for a new one. Raises RunnelError where it cannot be told."""
+    path = f"{directory}/{META_PROPERTIES}"
+    data = _read_or_none(disk, path)
+    return None if data is None else decode_meta(data, path)
 
 
 class CheckpointWrite:
@@ -215,7 +223,7 @@ class LogStore:
         ours = {META_PROPERTIES, CLEAN_SHUTDOWN, BOOT, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS}
         for name in self._disk.list(directory):
             match = _PARTITION_FOLDER.fullmatch(name)
-            if name in ours or name.startswith(".") or name.endswith(".tmp"):
+            if name in ours or name.startswith((".", METADATA_STORE)) or name.endswith(".tmp"):
                 continue
             if name.endswith(DELETE_SUFFIX):
                 self._on_disk.trash.add(f"{directory}/{name}", 0)

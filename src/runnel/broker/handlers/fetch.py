@@ -36,6 +36,7 @@ from runnel.wire.messages.fetch import (
 )
 
 FIRST_VERSION_WITH_SESSIONS: Final = 7
+FIRST_VERSION_WITH_LEADER: Final = 12
 FIRST_VERSION_BY_ID: Final = 13
 READ_COMMITTED: Final = 1
 _READ: Final = Operation.READ
@@ -120,7 +121,7 @@ def _plan(
             on.append(partition)
             cannot_wait = cannot_wait or data.diverging_epoch.epoch >= 0
         except RunnelError as error:
-            data, size = _failed(services, wanted, error), 0
+            data, size = _failed(context, services, wanted, error), 0
             cannot_wait = True
         total += size
         left -= size
@@ -181,7 +182,9 @@ def _diverging(partition: Partition, asked: FetchPartition) -> EpochEndOffset | 
     return None
 
 
-def _failed(services: Services, wanted: SessionPartition, error: RunnelError) -> PartitionData:
+def _failed(
+    context: RequestContext, services: Services, wanted: SessionPartition, error: RunnelError
+) -> PartitionData:
     data = PartitionData(
         partition_index=wanted.index,
         error_code=error.code,
@@ -189,7 +192,10 @@ def _failed(services: Services, wanted: SessionPartition, error: RunnelError) ->
         aborted_transactions=None,
         records=b"",
     )
-    if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+    if context.api_version >= FIRST_VERSION_WITH_LEADER and error.code in (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    ):
         name = wanted.topic
         if not isinstance(name, str):
             name = services.partitions.topic_names.get(name, "")

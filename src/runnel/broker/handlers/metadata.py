@@ -36,6 +36,7 @@ from runnel.wire.messages.metadata import (
 
 NOT_ASKED: Final = -(2**31)
 BROKER_ENDPOINT: Final = 1
+FIRST_VERSION_WITHOUT_NAME: Final = 12
 
 
 def metadata(
@@ -125,16 +126,23 @@ def _asked_topic(
     name = asked.name if topic is None else topic.name
     if name and not context.may(Operation.DESCRIBE, Resource.TOPIC, name):
         return MetadataResponseTopic(
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None if by_id else name
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            name=_unnamed(context) if by_id else name,
         )
     if topic is not None:
         return _topic(context, topic, with_rights)
     if by_id:
         return MetadataResponseTopic(
-            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+            name=_unnamed(context),
+            topic_id=asked.topic_id,
         )
     code = refused.get(asked.name or "", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return MetadataResponseTopic(error_code=code, name=asked.name)
+
+
+def _unnamed(context: RequestContext) -> str | None:
+    return None if context.api_version >= FIRST_VERSION_WITHOUT_NAME else ""
 
 
 def _topic(context: RequestContext, topic: Topic, with_rights: bool) -> MetadataResponseTopic:

@@ -107,20 +107,23 @@ async def _delete(
     try:
         if by_id and name is not None:
             raise RunnelError(ErrorCode.INVALID_REQUEST, "a topic is named by name or by id")
-        if by_id:
-            topic = services.image.topics_by_id.get(state.topic_id)
-            if topic is None:
-                raise RunnelError(ErrorCode.UNKNOWN_TOPIC_ID, state.topic_id.hex())
-            name = topic.name
-        if not name:
+        if not by_id and not name:
             raise RunnelError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
+        image = services.image
+        topic = image.topics_by_id.get(state.topic_id) if by_id else image.topics.get(name or "")
+        if topic is None:
+            raise RunnelError(
+                ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic.",
+            )
+        name = topic.name
         if not context.may(Operation.DELETE, Resource.TOPIC, name):
             raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if not services.settings.delete_topic_enable:
             raise RunnelError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
-        await services.topics.delete(name)
+        await services.topics.delete(topic.id)
     except RunnelError as error:
         return DeletableTopicResult(
             name=name, topic_id=state.topic_id, error_code=error.code, error_message=str(error)
         )
-    return DeletableTopicResult(name=name, topic_id=state.topic_id)
+    return DeletableTopicResult(name=name, topic_id=topic.id)

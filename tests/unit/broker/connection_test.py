@@ -1,0 +1,186 @@
+"""Goal: frames are cut wherever they are split, replies keep the order of requests, limits hold.
+
+Method: a Connection without a socket; a handler that echoes, parks or closes as the frame says.
+"""
+
+import random
+from struct import pack
+
+import pytest
+
+from runnel.broker.buffers import SMALLEST_HELD_BYTES, ReceiveBuffers
+from runnel.broker.connection import PIPELINED_PRODUCES, Connection, Mute, Part, Pending, Reply
+
+PRODUCE, FETCH = 0, 1
+
+
+class Wire:
+    """Outlet and handler at once. A frame's body says what the handler does with it."""
+
+    def __init__(self, budget_bytes: int = 1 << 30) -> None:
+        self.sent: list[bytes] = []
+        self.pending: list[Pending] = []
+        self.handled: list[bytes] = []
+        self.closed_for = ""
+        self.resumed = 0
+        self.unsent_bytes = 0
+        self.buffers = ReceiveBuffers(budget_bytes)
+        self.connection = Connection(
+            self.handle, self, self.buffers, listener="L", host="h", frame_bytes_max=1 << 20
+        )
+
+    def handle(self, connection: Connection, frame: memoryview) -> Reply:
+        body = bytes(frame[8:])
+        self.handled.append(body)
+        if body.startswith(b"park"):
+            pending = Pending(connection, is_produce=frame[1] == PRODUCE)
+            self.pending.append(pending)
+            return pending
+        if body == b"close":
+            connection.close("asked to")
+            return None
+        return None if body == b"silent" else [bytearray(body)]
+
+    def send(self, parts: list[Part]) -> int:
+        self.sent += [bytes(part) for part in parts]  # type: ignore[arg-type]  # no slices here
+        return self.unsent_bytes
+
+    def resume_reading(self) -> None:
+        self.resumed += 1
+
+    def close(self, reason: str) -> None:
+        self.closed_for = reason
+        self.connection.closed()
+
+    def feed(self, data: bytes) -> None:
+        """Give bytes as a socket would: as much as there is room for, while they are wanted."""
+        while data and self.connection.wants_bytes:
+            target = self.connection.receive_into()
+            count = min(len(target), len(data))
+            assert count > 0
+            target[:count] = data[:count]
+            data = data[count:]
+            self.connection.received(count)
+        self.left = data
+
+
+def frame(body: bytes, key: int = FETCH) -> bytes:
+    return pack(">ihhi", 8 + len(body), key, 0, 0) + body
+
+
+def test_every_split_of_three_frames_gives_the_same_replies() -> None:
+    data = frame(b"one") + frame(b"") + frame(b"three" * 10)
+    for cut in range(len(data) + 1):
+        wire = Wire()
+        wire.feed(data[:cut])
+        wire.feed(data[cut:])
+        assert b"".join(wire.sent) == b"one" + b"three" * 10
+        assert wire.buffers.held_bytes == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_chunks_of_large_and_small_frames(seed: int) -> None:
+    chance = random.Random(seed)
+    bodies = [chance.randbytes(chance.choice([1, 50, 70_000, 600_000])) for _ in range(12)]
+    data = b"".join(map(frame, bodies))
+    wire = Wire()
+    while data:
+        size = chance.choice([1, 3, 1000, 65_536, 700_000])
+        wire.feed(data[:size])
+        data = data[size:]
+    assert wire.handled == bodies
+    assert wire.buffers.held_bytes == 0
+
+
+def test_a_parked_request_holds_back_all_that_follows() -> None:
+    wire = Wire()
+    wire.feed(frame(b"park") + frame(b"after"))
+    assert wire.handled == [b"park"]
+    assert not wire.connection.wants_bytes
+    wire.pending[0].settle([b"first"])
+    assert wire.sent == [b"first", b"after"]
+    assert wire.connection.wants_bytes
+    assert wire.resumed
+
+
+def test_produces_follow_a_parked_produce_but_nothing_overtakes() -> None:
+    wire = Wire()
+    wire.feed(frame(b"park1", PRODUCE) + frame(b"two", PRODUCE) + frame(b"three", FETCH))
+    assert wire.handled == [b"park1", b"two"]
+    assert wire.sent == []
+    wire.pending[0].settle([b"one"])
+    assert wire.sent == [b"one", b"two", b"three"]
+
+
+def test_no_more_than_five_produces_are_outstanding() -> None:
+    wire = Wire()
+    wire.feed(b"".join(frame(b"park%d" % n, PRODUCE) for n in range(9)))
+    assert len(wire.handled) == PIPELINED_PRODUCES
+    wire.pending[1].settle([b"1"])
+    assert wire.sent == []
+    wire.pending[0].settle([b"0"])
+    assert wire.sent == [b"0", b"1"]
+    assert len(wire.handled) == PIPELINED_PRODUCES + 2
+
+
+def test_no_reply_where_none_is_wanted() -> None:
+    wire = Wire()
+    wire.feed(frame(b"silent", PRODUCE) + frame(b"next"))
+    assert wire.sent == [b"next"]
+
+
+@pytest.mark.parametrize("size", [-1, 0, 7, (1 << 20) + 1, 2**31 - 1, -(2**31)])
+def test_a_size_no_client_sends_closes_after_what_is_due(size: int) -> None:
+    wire = Wire()
+    wire.feed(frame(b"good") + pack(">i", size) + b"xxxx")
+    assert wire.sent == [b"good"]
+    assert "frame of" in wire.closed_for
+    assert wire.buffers.held_bytes == 0
+
+
+def test_a_declared_size_allocates_nothing() -> None:
+    wire = Wire()
+    wire.feed(pack(">i", 1 << 20))
+    assert wire.buffers.held_bytes <= SMALLEST_HELD_BYTES
+
+
+def test_memory_budget_mutes_and_the_sweep_lets_go_on() -> None:
+    wire = Wire(budget_bytes=SMALLEST_HELD_BYTES)
+    wire.feed(frame(bytes(900_000))[:70_000])
+    other = Wire()
+    assert other.connection.wants_bytes
+    wire.feed(bytes(100_000))
+    assert wire.connection.mute & Mute.MEMORY
+    assert wire.connection.is_mid_frame
+
+
+def test_a_peer_that_does_not_read_is_not_served() -> None:
+    wire = Wire()
+    wire.unsent_bytes = 2 << 20
+    wire.feed(frame(b"a") + frame(b"b"))
+    assert wire.sent == [b"a", b"b"]
+    wire.feed(frame(b"c"))
+    assert wire.handled == [b"a", b"b"]
+    wire.unsent_bytes = 0
+    wire.connection.sent(0)
+    wire.feed(wire.left)
+    assert wire.handled == [b"a", b"b", b"c"]
+
+
+def test_closing_cancels_what_waits() -> None:
+    wire = Wire()
+    cancelled = []
+    wire.feed(frame(b"park"))
+    wire.pending[0].cancel = lambda: cancelled.append(True)
+    wire.connection.close("gone")
+    assert cancelled == [True]
+    wire.pending[0].settle([b"late"])
+    assert wire.sent == []
+
+
+def test_closing_inside_a_handler_handles_nothing_more() -> None:
+    wire = Wire()
+    wire.feed(frame(b"x") + frame(b"close") + frame(b"never"))
+    assert wire.handled == [b"x", b"close"]
+    assert wire.sent == [b"x"]
+    assert wire.closed_for == "asked to"
