@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from runnel.broker.partition import Partition
+from runnel.broker.uninterrupted import uninterrupted
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Workers
 from runnel.storage.flush import Flush
@@ -42,7 +43,7 @@ class Flusher:
             await self._requested.wait()
             self._requested.clear()
             wanted, self._wanted = self._wanted, {}
-            refused = await self._flush(wanted)
+            refused = await uninterrupted(self._flush(wanted))
             if refused:  # the tick has it in hand: come again when that is over
                 await asyncio.sleep(RETRY_MS / 1000)
                 for partition in refused:
@@ -54,7 +55,7 @@ class Flusher:
             await asyncio.sleep(interval_ms / 1000)
             touched = list(self.touched)
             self.touched.clear()
-            for partition in await self._flush(touched):
+            for partition in await uninterrupted(self._flush(touched)):
                 self.touched[partition] = None
 
     async def _flush(self, partitions: Iterable[Partition]) -> list[Partition]:

@@ -10,6 +10,7 @@ import logging
 from typing import Final
 
 from runnel.broker.partitions import Partitions
+from runnel.broker.uninterrupted import uninterrupted
 from runnel.config.settings import Settings
 from runnel.errors import RunnelError
 from runnel.metrics import Metrics, Slot
@@ -65,9 +66,11 @@ class Upkeep:
         )
         while True:
             await asyncio.sleep(interval_ms / 1000)
-            write = self._logs.begin_checkpoints(self._partitions.high_watermarks())
-            if write is None:
-                continue
+            await uninterrupted(self._write_checkpoints())
+
+    async def _write_checkpoints(self) -> None:
+        write = self._logs.begin_checkpoints(self._partitions.high_watermarks())
+        if write is not None:
             await self._workers.run(write.run)
             self._logs.end_checkpoints(write)
             if write.error is not None:
