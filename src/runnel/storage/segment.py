@@ -9,13 +9,12 @@ look at the file; further back the index gives a position and the headers after 
 The segment of an evicted descriptor opens itself again; the indexes of closed ones load lazily.
 """
 
-import errno
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Disk, File, Readable
-from runnel.storage.files import OpenFiles
+from runnel.storage.files import OpenFiles, write_all
 from runnel.storage.flush import write_index
 from runnel.storage.index import (
     MAX_RELATIVE_OFFSET,
@@ -202,7 +201,7 @@ class Segment:
             file = self.file
         written = file.write_at(position, raw)
         if written != size:
-            _write_rest(file, position, memoryview(raw), written)
+            write_all(file, position + written, memoryview(raw)[written:])
         self.note(header, position)
         self.size = position + size
 
@@ -250,8 +249,8 @@ class Segment:
         """Whole batches from the one that holds `offset`, see `Log.slice`."""
         start = self.position_of(offset)
         end = self.size if before_offset >= self.next_offset else self.position_of(before_offset)
-        if end - start > max_bytes:
-            end = self._cut(start, start + max_bytes, at_least_one)
+        if end - start > max_bytes:  # which a fetch that has used up its bytes gives as negative
+            end = self._cut(start, start + max(max_bytes, 0), at_least_one)
         if end <= start:
             return None
         return FileSlice(self.file, start, end - start)
@@ -339,12 +338,3 @@ class Segment:
             if header.max_timestamp > self._max_timestamp:
                 self._max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
             self.next_offset = last_offset + 1
-
-
-def _write_rest(file: File, position: int, data: memoryview, written: int) -> None:
-    """A short write says nothing about why; trying the rest does."""
-    while written < len(data):
-        count = file.write_at(position + written, data[written:])
-        if count <= 0:
-            raise OSError(errno.EIO, f"wrote {written} of {len(data)} bytes")
-        written += count
