@@ -81,9 +81,7 @@ cdef struct Batch:
 
 cdef struct Binary:  # a growing BinaryColumn: what is written, and what there is room for
     bint copied
-    int64_t rows
     int64_t rows_room
-    int64_t nulls
     int64_t size
     int64_t size_room
     uint8_t* validity
@@ -93,9 +91,9 @@ cdef struct Binary:  # a growing BinaryColumn: what is written, and what there i
 
 cdef struct Sink:
     int64_t rows
-    int64_t rows_room
+    int64_t rows_room  # the least of all columns with a value per row
     int64_t data_bytes
-    int64_t stopped_at
+    int64_t header_rows
     int64_t* offsets
     int64_t* timestamps
     int32_t* list_ends
@@ -193,6 +191,7 @@ cdef inline int read_record(Batch* batch, Fields* fields) noexcept nogil:
     """Advances `batch` past the record only if all of it is sound."""
     cdef const uint8_t* at = batch.at
     cdef const uint8_t* end
+    cdef const uint8_t* after
     cdef int32_t size
     cdef int status = read_varint(&at, batch.end, &size)
     if status != OK:
@@ -224,9 +223,11 @@ cdef inline int read_record(Batch* batch, Fields* fields) noexcept nogil:
     fields.header_key_bytes = 0
     fields.header_value_bytes = 0
     if fields.header_count > 0:
-        status = read_headers(&at, end, fields)
+        after = at  # a copy, so that `at` itself can stay in a register
+        status = read_headers(&after, end, fields)
         if status != OK:
             return status
+        at = after
     if at != end:
         return SURPLUS
     if fields.offset_delta < 0 or fields.offset_delta > batch.last_offset_delta:
@@ -242,95 +243,116 @@ cdef inline int64_t timestamp_of(Batch* batch, Fields* fields) noexcept nogil:
     return <int64_t>(<uint64_t>batch.base_timestamp + <uint64_t>fields.timestamp_delta)
 
 
-cdef inline bint has_room(Binary* column, int64_t rows, int64_t size) noexcept nogil:
-    return column.rows + rows <= column.rows_room and column.size + size <= column.size_room
-
-
-cdef inline void put(Binary* column, const uint8_t* start, int32_t size) noexcept nogil:
+cdef inline void put(
+    Binary* column, int64_t row, const uint8_t* start, int32_t size
+) noexcept nogil:
     if size >= 0:
-        column.validity[column.rows >> 3] |= <uint8_t>(1 << (column.rows & 7))
+        column.validity[row >> 3] |= <uint8_t>(1 << (row & 7))
         if column.copied:
             memcpy(column.data + column.size, start, size)
             column.size += size
-    else:
-        column.nulls += 1
-    column.rows += 1
     if column.copied:
-        column.ends[column.rows] = <int32_t>column.size
+        column.ends[row + 1] = <int32_t>column.size
 
 
-cdef void put_headers(Sink* sink, Batch* batch, Fields* fields) noexcept nogil:
-    """Reads what read_headers found sound; `batch` already stands at the end of the record."""
+cdef inline bint headers_fit(Sink* sink, Fields* fields) noexcept nogil:
+    cdef int64_t rows = sink.header_rows + fields.header_count
+    return (
+        rows <= sink.header_keys.rows_room
+        and rows <= sink.header_values.rows_room
+        and sink.header_keys.size + fields.header_key_bytes <= sink.header_keys.size_room
+        and sink.header_values.size + fields.header_value_bytes <= sink.header_values.size_room
+    )
+
+
+cdef void put_headers(Sink* sink, const uint8_t* end, Fields* fields) noexcept nogil:
+    """Copies what read_headers found sound."""
     cdef const uint8_t* at = fields.headers
     cdef const uint8_t* start = at
     cdef int32_t i, size = 0
     for i in range(fields.header_count):
-        read_bytes(&at, batch.at, &size, &start, HEADER)
-        put(&sink.header_keys, start, size)
-        read_bytes(&at, batch.at, &size, &start, HEADER)
-        put(&sink.header_values, start, size)
+        read_bytes(&at, end, &size, &start, HEADER)
+        put(&sink.header_keys, sink.header_rows, start, size)
+        read_bytes(&at, end, &size, &start, HEADER)
+        put(&sink.header_values, sink.header_rows, start, size)
+        sink.header_rows += 1
 
 
 cdef int fill(
     Sink* sink,
-    Batch* batch,
+    Batch* from_batch,
     int64_t from_offset,
     int64_t up_to_offset,
     int64_t max_records,
     int64_t max_bytes,
-    Fields* fields,
+    Fields* last_fields,
+    int64_t* stopped_at,
 ) noexcept nogil:
-    cdef Batch before
-    cdef int status
+    """Works on copies of the structs, which the compiler can keep in registers."""
+    cdef Batch batch = from_batch[0]
+    cdef Binary keys = sink.keys
+    cdef Binary values = sink.values
+    cdef Fields fields
+    cdef const uint8_t* start
+    cdef bint with_headers = sink.with_headers
+    cdef int64_t* offsets = sink.offsets
+    cdef int64_t* timestamps = sink.timestamps
+    cdef int64_t rows = sink.rows
+    cdef int64_t rows_room = sink.rows_room
+    cdef int64_t data_bytes = sink.data_bytes
     cdef int64_t offset, size, key_size, value_size
+    cdef int status = OK
     while batch.index < batch.record_count:
-        before = batch[0]
-        status = read_record(batch, fields)
+        start = batch.at
+        status = read_record(&batch, &fields)
         if status != OK:
-            return status
+            break
         offset = batch.base_offset + fields.offset_delta
         if offset < from_offset:
             continue
-        key_size = fields.key_size if sink.keys.copied and fields.key_size > 0 else 0
-        value_size = fields.value_size if sink.values.copied and fields.value_size > 0 else 0
+        key_size = fields.key_size if keys.copied and fields.key_size > 0 else 0
+        value_size = fields.value_size if values.copied and fields.value_size > 0 else 0
         size = key_size + value_size
-        if sink.with_headers:
+        if with_headers:
             size += fields.header_key_bytes + fields.header_value_bytes
         if (
             offset >= up_to_offset
-            or sink.rows >= max_records
-            or (sink.rows > 0 and sink.data_bytes + size > max_bytes)
+            or rows >= max_records
+            or (rows > 0 and data_bytes + size > max_bytes)
         ):
-            sink.stopped_at = offset
-            return STOPPED
+            stopped_at[0] = offset
+            status = STOPPED
+            break
         if (
-            sink.rows >= sink.rows_room
-            or not has_room(&sink.keys, 1, key_size)
-            or not has_room(&sink.values, 1, value_size)
-            or (
-                sink.with_headers
-                and fields.header_count > 0
-                and (
-                    not has_room(&sink.header_keys, fields.header_count, fields.header_key_bytes)
-                    or not has_room(
-                        &sink.header_values, fields.header_count, fields.header_value_bytes
-                    )
-                )
-            )
+            rows >= rows_room
+            or keys.size + key_size > keys.size_room
+            or values.size + value_size > values.size_room
+            or (with_headers and fields.header_count > 0 and not headers_fit(sink, &fields))
         ):
-            batch[0] = before
-            return ROOM
-        sink.offsets[sink.rows] = offset
-        sink.timestamps[sink.rows] = timestamp_of(batch, fields)
-        put(&sink.keys, fields.key, fields.key_size)
-        put(&sink.values, fields.value, fields.value_size)
-        sink.rows += 1
-        if sink.with_headers:
+            batch.at = start
+            batch.index -= 1
+            last_fields[0] = fields
+            status = ROOM
+            break
+        offsets[rows] = offset
+        timestamps[rows] = timestamp_of(&batch, &fields)
+        put(&keys, rows, fields.key, fields.key_size)
+        put(&values, rows, fields.value, fields.value_size)
+        rows += 1
+        if with_headers:
             if fields.header_count > 0:
-                put_headers(sink, batch, fields)
-            sink.list_ends[sink.rows] = <int32_t>sink.header_keys.rows
-        sink.data_bytes += size
-    return TRAILING if batch.at != batch.end else OK
+                put_headers(sink, batch.at, &fields)
+            sink.list_ends[rows] = <int32_t>sink.header_rows
+        data_bytes += size
+    else:
+        if batch.at != batch.end:
+            status = TRAILING
+    from_batch[0] = batch
+    sink.keys = keys
+    sink.values = values
+    sink.rows = rows
+    sink.data_bytes = data_bytes
+    return status
 
 
 cdef Batch open_batch(header, Py_buffer* payload):
@@ -371,23 +393,24 @@ cdef class ColumnBuffers:
         self.data = bytearray()
 
     cdef int make_room(self, Binary* column, int64_t rows, int64_t size) except -1:
+        """For `rows` and `size` bytes in all."""
         cdef int64_t old = len(self.validity)
-        cdef int64_t total = column.rows + rows
-        column.validity = <uint8_t*>room_for(self.validity, (total + 7) // 8)
+        column.validity = <uint8_t*>room_for(self.validity, (rows + 7) // 8)
         memset(column.validity + old, 0, len(self.validity) - old)
         column.rows_room = len(self.validity) * 8
         if column.copied:
-            column.ends = <int32_t*>room_for(self.ends, (total + 1) * 4)
+            column.ends = <int32_t*>room_for(self.ends, (rows + 1) * 4)
             column.rows_room = min(column.rows_room, <int64_t>len(self.ends) // 4 - 1)
-            column.data = <uint8_t*>room_for(self.data, column.size + size)
+            column.data = <uint8_t*>room_for(self.data, size)
             column.size_room = len(self.data)
         return 0
 
-    cdef finish(self, Binary* column):
-        PyByteArray_Resize(self.validity, (column.rows + 7) // 8)
-        PyByteArray_Resize(self.ends, (column.rows + 1) * 4 if column.copied else 0)
+    cdef finish(self, Binary* column, int64_t rows):
+        PyByteArray_Resize(self.validity, (rows + 7) // 8)
+        PyByteArray_Resize(self.ends, (rows + 1) * 4 if column.copied else 0)
         PyByteArray_Resize(self.data, column.size)
-        return BinaryColumn(self.validity, column.nulls, self.ends, self.data)
+        present = int.from_bytes(self.validity, "little").bit_count()
+        return BinaryColumn(self.validity, rows - present, self.ends, self.data)
 
 
 cdef class Columns:
@@ -439,7 +462,8 @@ cdef class Columns:
         cdef Py_buffer view
         cdef Batch batch
         cdef Fields fields
-        cdef int status = ROOM
+        cdef int64_t stopped_at = -1
+        cdef int status
         PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
         try:
             batch = open_batch(header, &view)
@@ -448,7 +472,7 @@ cdef class Columns:
                 with nogil:
                     status = fill(
                         &self.sink, &batch, from_offset, up_to_offset, max_records, max_bytes,
-                        &fields,
+                        &fields, &stopped_at,
                     )
                 if status != ROOM:
                     break
@@ -456,7 +480,7 @@ cdef class Columns:
         finally:
             PyBuffer_Release(&view)
         if status == STOPPED:
-            return self.sink.stopped_at
+            return stopped_at
         if status != OK:
             raise faults.fault(status, batch.index, batch.base_offset)
         return -1
@@ -468,30 +492,42 @@ cdef class Columns:
         if self.sink.rows == 0:
             size = max(size, min(self.likely_bytes, max_bytes))
         self.make_rows(rows)
-        self.keys.make_room(&self.sink.keys, rows, 0)
-        self.values.make_room(&self.sink.values, rows, size)
+        self.values.make_room(&self.sink.values, self.sink.rows + rows, self.sink.values.size + size)
         return 0
 
     cdef int make_rows(self, int64_t rows) except -1:
+        """Room for that many more in every column with a value per row."""
         cdef int64_t total = self.sink.rows + rows
         self.sink.offsets = <int64_t*>room_for(self.offsets, total * 8)
         self.sink.timestamps = <int64_t*>room_for(self.timestamps, total * 8)
-        self.sink.rows_room = min(len(self.offsets), len(self.timestamps)) // 8
+        self.keys.make_room(&self.sink.keys, total, self.sink.keys.size)
+        self.values.make_room(&self.sink.values, total, self.sink.values.size)
+        self.sink.rows_room = min(
+            <int64_t>len(self.offsets) // 8,
+            <int64_t>len(self.timestamps) // 8,
+            self.sink.keys.rows_room,
+            self.sink.values.rows_room,
+        )
         if self.sink.with_headers:
             self.sink.list_ends = <int32_t*>room_for(self.list_ends, (total + 1) * 4)
             self.sink.rows_room = min(self.sink.rows_room, <int64_t>len(self.list_ends) // 4 - 1)
         return 0
 
     cdef int make_room(self, Fields* fields) except -1:
+        """For the one record that did not fit."""
+        cdef Sink* sink = &self.sink
+        cdef int64_t header_rows = sink.header_rows + fields.header_count
         self.make_rows(1)
-        self.keys.make_room(&self.sink.keys, 1, max(0, fields.key_size))
-        self.values.make_room(&self.sink.values, 1, max(0, fields.value_size))
-        if self.sink.with_headers:
+        self.keys.make_room(&sink.keys, sink.rows + 1, sink.keys.size + max(0, fields.key_size))
+        self.values.make_room(
+            &sink.values, sink.rows + 1, sink.values.size + max(0, fields.value_size)
+        )
+        if sink.with_headers:
             self.header_keys.make_room(
-                &self.sink.header_keys, fields.header_count, fields.header_key_bytes
+                &sink.header_keys, header_rows, sink.header_keys.size + fields.header_key_bytes
             )
             self.header_values.make_room(
-                &self.sink.header_values, fields.header_count, fields.header_value_bytes
+                &sink.header_values, header_rows, sink.header_values.size + fields.header_value_bytes
             )
         return 0
 
@@ -501,16 +537,16 @@ cdef class Columns:
             PyByteArray_Resize(self.list_ends, (self.sink.rows + 1) * 4)
             headers = HeaderColumns(
                 self.list_ends,
-                self.header_keys.finish(&self.sink.header_keys),
-                self.header_values.finish(&self.sink.header_values),
+                self.header_keys.finish(&self.sink.header_keys, self.sink.header_rows),
+                self.header_values.finish(&self.sink.header_values, self.sink.header_rows),
             )
         PyByteArray_Resize(self.offsets, self.sink.rows * 8)
         PyByteArray_Resize(self.timestamps, self.sink.rows * 8)
         return (
             self.offsets,
             self.timestamps,
-            self.keys.finish(&self.sink.keys),
-            self.values.finish(&self.sink.values),
+            self.keys.finish(&self.sink.keys, self.sink.rows),
+            self.values.finish(&self.sink.values, self.sink.rows),
             headers,
         )
 

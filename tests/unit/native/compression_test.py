@@ -50,7 +50,7 @@ def lz4_frame(data: bytes, **options: object) -> bytes:
 
 @each_codec
 @given(data=st.binary(max_size=2000) | st.integers(0, 300_000).map(bytes))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_round_trip(codec: Compression, data: bytes) -> None:
     assert bytes(decompress(codec, compress(codec, data))) == data
 
@@ -131,7 +131,7 @@ def test_bytes_after_the_end_are_refused(codec: Compression) -> None:
 
 @each_codec
 @given(data=st.binary(max_size=200))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_noise_is_refused_or_decompressed(codec: Compression, data: bytes) -> None:
     try:
         decompress(codec, data)

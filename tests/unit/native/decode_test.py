@@ -15,7 +15,9 @@ from tests.unit.native.strategies import batches
 NO_LIMIT = 1 << 30
 pytestmark = pytest.mark.usefixtures("decoder")
 # The decoder is exchanged once per test and not per example, which is what is wanted.
-examples = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+examples = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def plain(rows: list[Record]) -> list[Record]:

@@ -251,7 +251,7 @@ def _flipped(raw: bytearray, position: int, bit: int) -> bytearray:
     return out
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(made=batches(), seed=st.integers(0, 2**32))
 def test_random_damage(made: tuple[list[Record], bytearray], seed: int) -> None:
     """Bytes overwritten, cut out and put in, under a header of the right length."""
@@ -275,7 +275,7 @@ def _damaged(sound: bytearray, chance: random.Random) -> bytearray:
     return raw
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(payload=st.binary(max_size=80), count=st.integers(-2, 12))
 def test_noise(payload: bytes, count: int) -> None:
     ensure_agreement(batch(payload, count=count))
