@@ -131,14 +131,14 @@ def _append(
     if records is None or len(records) < HEADER_SIZE:
         raise RunnelError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
     assert isinstance(records, memoryview)
-    if context.api_version < FIRST_VERSION_WITH_ZSTD and compression_of(records) == ZSTD:
-        raise RunnelError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or newer")
     partition = services.partitions.get(topic, data.index)
-    if partition.inspects:
-        if verdicts is None:
-            records = inspect(records, partition.log.config)
-        elif (refusal := verdicts.get(id(data))) is not None:
-            raise refusal
+    if not partition.inspects:
+        _ensure_codec(context, records)
+    elif verdicts is None:
+        _ensure_codec(context, records)
+        records = inspect(records, partition.log.config)
+    elif (refusal := verdicts.get(id(data))) is not None:
+        raise refusal
     base_offset, last_offset, append_time_ms = partition.append(records, acks)
     slots = services.metrics.slots
     slots[PRODUCED_BATCHES] += 1
@@ -154,6 +154,12 @@ def _append(
         if partition.wants_flush:
             services.flusher.request(partition)
     return result
+
+
+def _ensure_codec(context: RequestContext, records: memoryview) -> None:
+    """Of what the client sent: the broker itself may compress with zstd whatever the version."""
+    if context.api_version < FIRST_VERSION_WITH_ZSTD and compression_of(records) == ZSTD:
+        raise RunnelError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or newer")
 
 
 def _failed(index: int, error: RunnelError) -> PartitionProduceResponse:
@@ -240,6 +246,7 @@ async def _inspect_then_append(
         for data, config in inspected:
             assert isinstance(data.records, memoryview)
             try:
+                _ensure_codec(context, data.records)
                 data.records = inspect(data.records, config)
             except RunnelError as error:
                 verdicts[id(data)] = error
