@@ -36,6 +36,7 @@ from runnel.wire.schema import (
     array_of,
     message,
     nullable,
+    schema_of,
     struct,
     struct_of,
     wire,
@@ -108,9 +109,9 @@ class Elements:
 
 
 @message(versions=(0, 1), flexible_since=1)
-class Tagged:
-    value: int = wire(INT32, default=0, since=1, tag=3)
+class Tagged:  # declared in another order than that of the tags, which is the order on the wire
     element: Element | None = wire(nullable(struct_of(Element)), default=None, since=1, tag=4)
+    value: int = wire(INT32, default=0, since=1, tag=3)
 
 
 SIZED: Final[list[type[Any]]] = [
@@ -149,6 +150,9 @@ def test_hostile_lengths(cls: type[Any], version: int) -> None:
     for length in (-2, len(rest) + 1, INT32_MAX, INT32_MAX - 1):
         with pytest.raises(WireError):
             codec.read(prefix(cls, length, version) + rest, 0)
+    if schema_of(cls).fields[0].kind.name == "array":  # by its count, not at its first element
+        with pytest.raises(WireError, match="array of 61 elements in 60 bytes"):
+            codec.read(prefix(cls, 61, version) + rest, 0)
     null = prefix(cls, -1, version) + rest
     if cls.__name__.startswith("Nullable"):
         assert codec.read(null, 0)[0].value is None
