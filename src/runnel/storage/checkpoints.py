@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Disk
+from runnel.storage.files import write_all
 from runnel.types import TopicId, TopicPartition
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -61,9 +62,7 @@ def replace_file(
     path = f"{folder}/{name}"
     file = disk.open(path + temporary, create=True)
     file.truncate(0)  # a crash may have left a longer one
-    written = file.write_at(0, data)
-    if written != len(data):
-        raise OSError(f"{path}{temporary}: wrote {written} of {len(data)} bytes")
+    write_all(file, 0, data)
     if sync:
         file.sync()
     disk.rename(path + temporary, path)

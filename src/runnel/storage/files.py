@@ -6,6 +6,7 @@
 """
 
 import contextlib
+import errno
 import os
 import shutil
 from collections import deque
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from runnel.ports import Readable
+from runnel.ports import File, Readable
 
 READ_WHOLE_MAX_BYTES = 256 << 20
 
@@ -185,6 +186,16 @@ class MemoryFile(OsFile):
 
     def sync(self) -> None:
         pass
+
+
+def write_all(file: File, position: int, data: Readable) -> None:
+    """A short write says nothing about why; trying the rest does. Raises OSError."""
+    written = file.write_at(position, data)
+    while written < len(data):
+        count = file.write_at(position + written, memoryview(data)[written:])
+        if count <= 0:
+            raise OSError(errno.EIO, f"wrote {written} of {len(data)} bytes", file.path)
+        written += count
 
 
 class Releasable(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from runnel.ports import Disk, File
 from runnel.storage.checkpoints import LEADER_EPOCHS, replace_file
+from runnel.storage.files import write_all
 from runnel.storage.index import IndexWrite
 
 
@@ -69,6 +70,4 @@ def write_index(disk: Disk, write: IndexWrite) -> None:
     if write.cut:
         file.truncate(write.position)
     if write.data:
-        written = file.write_at(write.position, write.data)
-        if written != len(write.data):
-            raise OSError(f"{write.path}: wrote {written} of {len(write.data)} bytes")
+        write_all(file, write.position, write.data)

@@ -22,7 +22,7 @@ from runnel.ports import Clock, Disk, Readable
 from runnel.storage.batches import split_batches
 from runnel.storage.checkpoints import encode_epochs
 from runnel.storage.epochs import LeaderEpochs
-from runnel.storage.files import OpenFiles
+from runnel.storage.files import OpenFiles, write_all
 from runnel.storage.flush import Flush
 from runnel.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from runnel.storage.producers import ProducerStates
@@ -65,8 +65,8 @@ class Log:
         self.snapshots: list[int] = []  # offsets of the producer snapshots on disk, ascending
         self.unsynced_paths: list[str] = []
         self.unsynced_folders: list[str] = []
-        # Called when `flushed_offset` goes down, before another batch can be written.
-        self.on_recovery_point_lowered: Callable[[], None] = lambda: None
+        # Called when a checkpointed offset goes down, before another batch can be written.
+        self.on_offsets_lowered: Callable[[], None] = lambda: None
         # Called once, when a write or a sync fails.
         self.on_failed: Callable[[], None] = lambda: None
         self._around = around
@@ -215,10 +215,7 @@ class Log:
         path = f"{self.folder}/{offset:020d}{SNAPSHOT}"
         file = self._around.disk.open(path, create=True)
         file.truncate(0)
-        data = self.producers.snapshot()
-        written = file.write_at(0, data)
-        if written != len(data):
-            raise OSError(f"{path}: wrote {written} of {len(data)} bytes")
+        write_all(file, 0, self.producers.snapshot())
         if offset not in self.snapshots:
             self.snapshots.append(offset)
         self.unsynced_paths.append(path)
@@ -364,14 +361,14 @@ class Log:
 
     def _truncated(self, log_end_offset: int) -> None:
         self.log_end_offset = log_end_offset
+        self.epochs.truncate_from_end(log_end_offset)
         self.log_start_offset = min(self.log_start_offset, log_end_offset)
         first_offset = self.segments[0].base_offset
         for offset in [o for o in self.snapshots if not first_offset < o <= log_end_offset]:
             self._remove_snapshot(offset)
         self._around.disk.sync_dir(self.folder)
-        if self.flushed_offset > log_end_offset:
-            self.flushed_offset = log_end_offset
-            self.on_recovery_point_lowered()
+        self.flushed_offset = min(self.flushed_offset, log_end_offset)
+        self.on_offsets_lowered()
 
     def _reload_producers(self) -> None:
         self.producers = rebuild_producers(

@@ -146,7 +146,7 @@ class LogStore:
         directory_ids, epochs, boots = [], [], []
         folders: list[tuple[str, str, TopicPartition, bool]] = []
         for directory in self.dirs:
-            self._disk.make_dir(directory)
+            self._make_data_folder(directory)
             directory_ids.append(self._check_identity(directory))
             marker = _read_or_none(self._disk, f"{directory}/{CLEAN_SHUTDOWN}")
             boot = _read_or_none(self._disk, f"{directory}/{BOOT}")
@@ -183,6 +183,14 @@ class LogStore:
             if self._disk.exists(path):
                 self._disk.remove(path)
                 self._disk.sync_dir(directory)
+
+    def _make_data_folder(self, directory: str) -> None:
+        """A folder is as durable as its entry in the one above."""
+        if not self._disk.exists(directory):
+            parent = directory.rpartition("/")[0] or ("/" if directory.startswith("/") else ".")
+            self._make_data_folder(parent)
+            self._disk.make_dir(directory)
+            self._disk.sync_dir(parent)
 
     def _check_identity(self, directory: str) -> TopicId:
         path = f"{directory}/{META_PROPERTIES}"
@@ -263,7 +271,7 @@ class LogStore:
 
     def _adopt(self, log: Log, directory: str) -> None:
         self._logs[log.partition] = log
-        log.on_recovery_point_lowered = lambda: self._recovery_point_lowered(directory)
+        log.on_offsets_lowered = lambda: self._offsets_lowered(directory)
         log.on_failed = lambda: self._note_failure(directory)
 
     def _note_failure(self, directory: str) -> None:
@@ -335,19 +343,11 @@ class LogStore:
             return None
         write = CheckpointWrite(self._disk)
         for directory in self.dirs:
-            logs = self._logs_in(directory)
-            current = {
-                RECOVERY_POINTS: {log.partition: log.flushed_offset for log in logs},
-                LOG_STARTS: {
-                    log.partition: log.log_start_offset
-                    for log in logs
-                    if log.log_start_offset > log.segments[0].base_offset
-                },
-                HIGH_WATERMARKS: {
-                    log.partition: high_watermarks[log.partition]
-                    for log in logs
-                    if log.partition in high_watermarks
-                },
+            current = self._offsets_in(directory)
+            current[HIGH_WATERMARKS] = {
+                log.partition: high_watermarks[log.partition]
+                for log in self._logs_in(directory)
+                if log.partition in high_watermarks
             }
             for name, offsets in current.items():
                 if offsets != self._checkpointed[directory].get(name):
@@ -377,14 +377,25 @@ class LogStore:
             write.run()
             self.end_checkpoints(write)
 
+    def _offsets_in(self, directory: str) -> dict[str, dict[TopicPartition, int]]:
+        logs = self._logs_in(directory)
+        return {
+            RECOVERY_POINTS: {log.partition: log.flushed_offset for log in logs},
+            LOG_STARTS: {
+                log.partition: log.log_start_offset
+                for log in logs
+                if log.log_start_offset > log.segments[0].base_offset
+            },
+        }
+
     def _logs_in(self, directory: str) -> list[Log]:
         prefix = directory + "/"
         return [log for log in self._logs.values() if log.folder.startswith(prefix)]
 
-    def _recovery_point_lowered(self, directory: str) -> None:
-        """A truncation: no crash may find the higher point beside batches not yet synced."""
-        offsets = {log.partition: log.flushed_offset for log in self._logs_in(directory)}
-        self._replace_now(directory, RECOVERY_POINTS, offsets)
+    def _offsets_lowered(self, directory: str) -> None:
+        """A truncation: no crash may find higher points beside batches that are not synced yet."""
+        for name, offsets in self._offsets_in(directory).items():
+            self._replace_now(directory, name, offsets)
 
     def _forget_checkpoints(self, directory: str, partition: TopicPartition) -> None:
         """Offsets of a deleted namesake must not be taken for those of the new log."""
@@ -395,6 +406,8 @@ class LogStore:
 
     def _replace_now(self, directory: str, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Write at once; what a thread may be writing is older, and is written over at its end."""
+        if self._checkpointed[directory].get(name) == offsets and self._writing is None:
+            return
         self._checkpointed[directory][name] = offsets
         if self._writing is not None:
             self._writing.withdrawn.add((directory, name))
