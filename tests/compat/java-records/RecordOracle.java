@@ -46,7 +46,7 @@ public class RecordOracle {
                 ObjectNode result = JSON.createObjectNode();
                 try {
                     result.set("batches", read(ByteBuffer.wrap(Base64.getDecoder().decode(line))));
-                } catch (Exception e) {
+                } catch (Throwable e) {  // snappy throws Errors, and memory runs out by a damaged length
                     result.put("error", e.toString());
                 }
                 OUT.println(result);
