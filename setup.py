@@ -12,10 +12,10 @@ def extensions() -> list[Extension]:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    decoder = Extension(
-        "runnel.native._records", [str(SOURCE)], extra_compile_args=["-O3"], optional=True
-    )
+    decoder = Extension("runnel.native._records", [str(SOURCE)], extra_compile_args=["-O3"])
     built: list[Extension] = cythonize([decoder])  # type: ignore[no-untyped-call]  # Cython's
+    for extension in built:
+        extension.optional = True  # set here because cythonize makes extensions of its own
     return built
 
 
