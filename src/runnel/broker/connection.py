@@ -97,7 +97,9 @@ class Connection:
         "_start",
         "active_tick",
         "client_software",
+        "finished_frame",
         "frame_bytes_max",
+        "frame_tick",
         "host",
         "listener",
         "mute",
@@ -132,6 +134,8 @@ class Connection:
         self.frame_bytes_max = frame_bytes_max
         self.throttled_until_ms = 0
         self.active_tick = 0
+        self.finished_frame = False  # since the last sweep
+        self.frame_tick = 0  # of the last sweep before which the frame under way had not begun
 
     @property
     def is_mid_frame(self) -> bool:
@@ -171,6 +175,7 @@ class Connection:
     def _cut_frames(self, view: memoryview, start: int, end: int) -> int:
         """Handle every whole frame that may be handled now; returns where the rest begins."""
         self._blocked = False
+        begun = start
         while end - start >= 4:
             (size,) = _SIZE.unpack_from(view, start)
             if size < SMALLEST_FRAME_BYTES or size > self.frame_bytes_max:
@@ -188,6 +193,8 @@ class Connection:
                 self._replies += reply
             elif reply is not None:
                 self._keep_in_order(reply)
+        if start > begun:
+            self.finished_frame = True
         return start
 
     def _may_handle(self, view: memoryview, position: int) -> bool:

@@ -29,11 +29,12 @@ from runnel.wire.apis import (
     response_header_version,
     response_type,
 )
-from runnel.wire.primitives import skip_tagged_fields
+from runnel.wire.primitives import skip_tagged_fields as _skip_tags
 from runnel.wire.compiler import codec_for
 
 _log = logging.getLogger(__name__)
-_FIXED_HEADER: Final = Struct(">hhih")  # api key, version, correlation id, length of client id
+# Api key, version, correlation id, length of client id.
+_unpack_header: Final = Struct(">hhih").unpack_from
 _REPLY_HEADER: Final = Struct(">ii")  # size, correlation id
 CLIENT_ID_BYTES_MAX: Final = 1024
 
@@ -57,6 +58,7 @@ class Route(NamedTuple):
     header_is_flexible: bool
     read: Callable[[memoryview, int], tuple[Any, int]]
     write: Callable[[bytearray, Any, list[Any]], bytearray]
+    response_type: type[Any]
     reply_header: bytes  # size and correlation id are packed over it
 
 
@@ -70,7 +72,7 @@ class Dispatch:
         rows: tuple[ApiRow, ...],
         services: Services,
         waiting: Waiting,
-        authorizer: Authorizer,
+        authorizer: Authorizer | None,
     ) -> None:
         self._rows = {int(row.key): row for row in rows}
         self._services = services
@@ -82,67 +84,61 @@ class Dispatch:
 
     def handle(self, connection: Connection, frame: memoryview) -> Reply:
         """Never raises. A frame that cannot be answered closes its connection."""
+        services = self._services
         self._slots[REQUESTS] += 1
         try:
-            return self._handle(connection, frame)
-        except WireError as error:
-            self._services.metrics.add(Slot.REQUESTS_MALFORMED)
+            key, version, correlation_id, client_id_size = _unpack_header(frame)
+            route = self._routes.get((key, version)) or self._route(key, version)
+            position, client_id = 10, ""
+            if client_id_size > 0:
+                position += client_id_size
+                client_id = _client_id(frame, client_id_size)
+            if route.header_is_flexible:
+                # Almost always there are no tagged fields: one byte, zero.
+                position = position + 1 if not frame[position] else _skip_tags(frame, position)
+            context = RequestContext(
+                connection.listener,
+                connection.principal,
+                connection.host,
+                client_id,
+                version,
+                services.clock.monotonic_ms(),
+                self._authorizer,
+            )
+            response = self._call(route, context, frame, position)
+            kind = type(response)
+            if kind is route.response_type:
+                return self._encode(route, correlation_id, response)
+            if response is None:
+                return None
+            if kind is Parked:
+                return self._park(connection, route, correlation_id, response)
+            return self._start(connection, route, correlation_id, response)
+        except (WireError, struct_error, IndexError) as error:
+            services.metrics.add(Slot.REQUESTS_MALFORMED)
             connection.close(str(error))
         except Exception:  # noqa: BLE001  # our own bug: it must not cost another connection
-            self._services.metrics.add(Slot.REQUESTS_FAILED)
+            services.metrics.add(Slot.REQUESTS_FAILED)
             _log.exception("request from %s failed", connection.host)
             connection.close("internal error")
         return None
 
-    def _handle(self, connection: Connection, frame: memoryview) -> Reply:
-        try:
-            key, version, correlation_id, client_id_size = _FIXED_HEADER.unpack_from(frame)
-        except struct_error:
-            raise WireError(f"request header of {len(frame)} bytes") from None
-        route = self._routes.get((key, version)) or self._route(key, version)
-        position = 10
-        client_id = ""
-        if client_id_size > 0:
-            if client_id_size > CLIENT_ID_BYTES_MAX:
-                raise WireError(f"client id of {client_id_size} bytes")
-            position += client_id_size
-            client_id = _text(frame[10:position])
-        if route.header_is_flexible:
-            position = skip_tagged_fields(frame, position)
-        services = self._services
-        context = RequestContext(
-            connection.listener,
-            connection.principal,
-            connection.host,
-            client_id,
-            version,
-            services.clock.monotonic_ms(),
-            self._authorizer,
-        )
-        if route.version != version:  # ApiVersions in a version we do not know: answer in version 0
-            request = None
+    def _call(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int
+    ) -> Any:  # noqa: ANN401  # a response, Parked, coroutine or None, as the table's handlers give
+        row = route.row
+        if route.version != context.api_version:
+            request = None  # ApiVersions in a version we do not know is answered in version 0
         else:
             request, end = route.read(frame, position)
             if end != len(frame):
-                raise WireError(f"{len(frame) - end} bytes after {route.row.key.name}")
+                raise WireError(f"{len(frame) - end} bytes after {row.key.name}")
         try:
-            self._ensure_cluster_right(context, route.row.right)
-            response = route.row.handler(context, services, request)
+            if row.right is not None and row.right.resource is Resource.CLUSTER:
+                _ensure_cluster_right(context, row.right)
+            return row.handler(context, self._services, request)
         except RunnelError as error:
-            response = _error_response(route, error)
-        if response is None:
-            return None
-        if type(response) is Parked:
-            return self._park(connection, route, correlation_id, response)
-        if asyncio.iscoroutine(response):
-            return self._start(connection, route, correlation_id, response)
-        return self._encode(route, correlation_id, response)
-
-    def _ensure_cluster_right(self, context: RequestContext, right: Right | None) -> None:
-        if right is not None and right.resource == Resource.CLUSTER:
-            allowed = context.may(right.operation, right.resource, CLUSTER_NAME)
-            if not allowed:
-                raise RunnelError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, CLUSTER_NAME)
+            return _error_response(route, error)
 
     def _encode(self, route: Route, correlation_id: int, response: object) -> list[Part]:
         out = bytearray(route.reply_header)
@@ -216,6 +212,7 @@ class Dispatch:
             request_header_version(row.key, version) >= 2,
             codec_for(request_type(row.key), version).read,
             codec_for(response_type(row.key), version).write_into,
+            response_type(row.key),
             bytes(9 if response_header_version(row.key, version) >= 1 else 8),
         )
 
@@ -227,18 +224,24 @@ class Dispatch:
             task.cancel()
 
 
-def _text(raw: memoryview) -> str:
+def _client_id(frame: memoryview, size: int) -> str:
+    if size > CLIENT_ID_BYTES_MAX:
+        raise WireError(f"client id of {size} bytes")
     try:
-        return str(raw, "utf-8")
+        return str(frame[10 : 10 + size], "utf-8")
     except UnicodeDecodeError:
         raise WireError("client id is not UTF-8") from None
 
 
+def _ensure_cluster_right(context: RequestContext, right: Right) -> None:
+    if not context.may(right.operation, right.resource, CLUSTER_NAME):
+        raise RunnelError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, CLUSTER_NAME)
+
+
 def _error_response(route: Route, error: RunnelError) -> object:
     """A failure of the whole request, where its response has a place for one."""
-    kind = response_type(route.row.key)
-    if not hasattr(kind, "error_code"):
+    if not hasattr(route.response_type, "error_code"):
         raise WireError(f"{route.row.key.name}: {error}")
-    response = kind()
+    response = route.response_type()
     response.error_code = error.code
     return response

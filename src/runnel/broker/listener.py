@@ -10,13 +10,11 @@ import socket
 from collections import Counter
 from typing import Final
 
-from runnel.broker.buffers import ReceiveBuffers
-from runnel.broker.connection import Connection, Handle, Mute
+from runnel.broker.connection import Connection, Mute
 from runnel.broker.transport import SocketTransport
 from runnel.broker.server import Broker
 from runnel.config.listeners import Listener as Endpoint
-from runnel.config.settings import Settings
-from runnel.metrics import Metrics, Slot
+from runnel.metrics import Slot
 
 _log = logging.getLogger(__name__)
 SWEEP_EVERY_MS: Final = 1000
@@ -31,20 +29,17 @@ class Listener:
         loop: asyncio.AbstractEventLoop,
         name: str,
         sock: socket.socket,
-        settings: Settings,
-        handle: Handle,
-        buffers: ReceiveBuffers,
-        metrics: Metrics,
+        broker: Broker,
         *,
         sendfile: bool = True,
     ) -> None:
         self._loop = loop
         self.name = name
         self._sock = sock
-        self._settings = settings
-        self._handle = handle
-        self._buffers = buffers
-        self._metrics = metrics
+        self._broker = broker
+        self._settings = broker.settings
+        self._buffers = broker.buffers
+        self._metrics = broker.metrics
         self._sendfile = sendfile
         self._transports: dict[SocketTransport, None] = {}
         self._per_host: Counter[str] = Counter()
@@ -86,14 +81,14 @@ class Listener:
             self._loop, sock, host, self._on_closed, sendfile=self._sendfile
         )
         connection = Connection(
-            self._handle,
+            self._broker.handle,
             transport,
             self._buffers,
             listener=self.name,
             host=host,
             frame_bytes_max=self._settings.socket_request_max_bytes,
         )
-        connection.active_tick = self._tick
+        connection.active_tick = connection.frame_tick = self._tick
         self._transports[transport] = None
         self._per_host[host] += 1
         self._metrics.add(Slot.CONNECTIONS_ACCEPTED)
@@ -132,8 +127,12 @@ class Listener:
                 connection.unmute(Mute.MEMORY)
             if transport.received_since_sweep():
                 connection.active_tick = self._tick
+            if _peer_may_take_its_time(connection):
+                connection.finished_frame = False
+                connection.frame_tick = self._tick
             quiet_ms = (self._tick - connection.active_tick) * SWEEP_EVERY_MS
-            if connection.is_mid_frame and quiet_ms > settings.frame_timeout_ms:
+            frame_ms = (self._tick - connection.frame_tick) * SWEEP_EVERY_MS
+            if frame_ms > settings.frame_timeout_ms:
                 connection.close("a frame was begun and not finished")
             elif transport.sweeps_stuck() * SWEEP_EVERY_MS > settings.send_timeout_ms:
                 connection.close("the peer does not read its replies")
@@ -152,6 +151,15 @@ class Listener:
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock.fileno())
             self._sock.close()
+
+
+def _peer_may_take_its_time(connection: Connection) -> bool:
+    """No frame is under way, it began since the last sweep, or it is we who do not read on."""
+    return (
+        connection.finished_frame
+        or not connection.is_mid_frame
+        or bool(connection.mute & ~Mute.MEMORY)
+    )
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -188,10 +196,7 @@ class Listeners:
                 loop,
                 endpoint.name,
                 bind(endpoint.host, endpoint.port),
-                broker.settings,
-                broker.handle,
-                broker.buffers,
-                broker.metrics,
+                broker,
                 sendfile=self._sendfile,
             )
             self._listeners.append(listener)

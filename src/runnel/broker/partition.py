@@ -14,13 +14,15 @@ An acknowledgement is a predicate over these (`is_acknowledged`), never a side e
 
 from typing import Final, NamedTuple
 
+from runnel.broker.client_batch import ensure_timestamps, is_good, refusal
 from runnel.broker.inspection import is_needed
 from runnel.broker.waiting import Waiter, Waiting
-from runnel.config.topic import LogConfig
+from runnel.config.topic import NEVER, LogConfig
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock
 from runnel.storage.log import Log
 from runnel.wire.batch import (
+    COMPRESSION_MASK,
     HEADER_SIZE,
     BatchHeader,
     crc_is_right,
@@ -32,6 +34,7 @@ ALL_IN_SYNC: Final = -1
 NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 _CONTROL: Final = 0x20
+_ZSTD: Final = 4  # the last compression type that Kafka has given out
 _TRANSACTIONAL: Final = 0x10
 
 
@@ -45,7 +48,12 @@ class Partition:
     """Owned by `Partitions`; touched only on the loop's thread."""
 
     __slots__ = (
+        "_after_max_ms",
+        "_batch_bytes_max",
+        "_before_max_ms",
         "_clock",
+        "_stamps_time",
+        "_syncs_first",
         "_touched",
         "_waiting",
         "high_watermark",
@@ -57,7 +65,6 @@ class Partition:
         "log",
         "min_in_sync",
         "topic_partition",
-        "wants_flush",
         "waiters",
     )
 
@@ -79,13 +86,18 @@ class Partition:
         self.is_leader = False
         self.in_sync_count = 0
         self.min_in_sync = 1
-        self.wants_flush = False
-        self.inspects = is_needed(log.config)
+        self.configure(log.config)
         self.waiters: dict[Waiter, None] = {}
 
     def configure(self, config: LogConfig) -> None:
+        """Take in a topic's configuration, the parts that every append asks for as plain fields."""
         self.log.config = config
         self.inspects = is_needed(config)
+        self._syncs_first = config.durability == "ack"
+        self._stamps_time = config.timestamp_type == "LogAppendTime"
+        self._after_max_ms = config.timestamp_after_max_ms
+        self._before_max_ms = config.timestamp_before_max_ms
+        self._batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
 
     # Leadership
 
@@ -144,7 +156,7 @@ class Partition:
     def advance_high_watermark(self) -> None:
         """With one replica in sync, the leader's own log decides. Never goes back."""
         log = self.log
-        reached = log.flushed_offset if log.config.durability == "ack" else log.log_end_offset
+        reached = log.flushed_offset if self._syncs_first else log.log_end_offset
         if reached > self.high_watermark:
             self.high_watermark = reached
             if self.waiters:
@@ -167,21 +179,23 @@ class Partition:
         Everything is checked before the first byte is written. A duplicate of one of the
         producer's last five batches answers with the offsets of the first copy.
         """
-        self.ensure_leads()
+        if not self.is_leader:
+            self.ensure_leads()
         if acks == ALL_IN_SYNC and self.in_sync_count < self.min_in_sync:
             raise RunnelError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.in_sync_count} in sync, {self.min_in_sync} needed",
             )
         log = self.log
-        header = BatchHeader.read(records, 0)
-        self.check_client_batch(header, records)
+        header = BatchHeader.read(records)
+        if not is_good(header, records, self._batch_bytes_max):
+            raise refusal(header, records, log.config)
         now_ms = self._clock.wall_ms()
         append_time_ms = NO_TIMESTAMP
-        if log.config.timestamp_type == "LogAppendTime":
+        if self._stamps_time:
             append_time_ms = now_ms
-        else:
-            self._check_timestamps(header, now_ms)
+        elif header.max_timestamp - now_ms > self._after_max_ms or self._before_max_ms != NEVER:
+            ensure_timestamps(header, now_ms, log.config)
         if header.producer_id >= 0:
             duplicate = log.producers.check(header)
             if duplicate is not None:
@@ -190,67 +204,19 @@ class Partition:
         stamp(records, 0, base_offset, self.leader_epoch)
         if append_time_ms != NO_TIMESTAMP:
             restamp_log_append_time(records, 0, append_time_ms)
-        header = BatchHeader.read(records, 0)
+            header = BatchHeader.read(records)
+        else:
+            header = header.stamped(base_offset, self.leader_epoch)
         log.append(header, records, now_ms)
         self._touched[self] = None
-        if log.config.durability == "ack":
-            self.wants_flush = True
-        else:
+        if not self._syncs_first:
             self.advance_high_watermark()
         return Appended(base_offset, log.log_end_offset - 1, append_time_ms)
-
-    def check_client_batch(self, header: BatchHeader, records: memoryview) -> None:
-        """R23, on the header alone: one whole batch of magic 2 whose counts agree."""
-        size = header.size
-        if header.magic != 2:
-            _refuse(ErrorCode.INVALID_RECORD, f"magic {header.magic}, only 2 is accepted")
-        if size != len(records):
-            if HEADER_SIZE <= size < len(records):
-                _refuse(ErrorCode.INVALID_RECORD, "more than one batch for one partition")
-            _refuse(ErrorCode.CORRUPT_MESSAGE, f"batch of {size} bytes in {len(records)}")
-        if size > self.log.config.max_message_bytes:
-            _refuse(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"batch of {size} bytes, max.message.bytes is {self.log.config.max_message_bytes}",
-            )
-        if size > self.log.config.segment_bytes:
-            _refuse(ErrorCode.RECORD_LIST_TOO_LARGE, f"batch of {size} bytes fits no segment")
-        if not crc_is_right(header, records):
-            _refuse(ErrorCode.CORRUPT_MESSAGE, "wrong CRC")
-        if header.base_offset != 0:
-            _refuse(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset}, must be 0")
-        count = header.record_count
-        if count <= 0 or header.last_offset_delta != count - 1:
-            _refuse(
-                ErrorCode.INVALID_RECORD,
-                f"{count} records, last offset delta {header.last_offset_delta}",
-            )
-        if header.attributes & _CONTROL:
-            _refuse(ErrorCode.INVALID_RECORD, "clients may not write control records")
-        if header.attributes & _TRANSACTIONAL:
-            _refuse(ErrorCode.INVALID_TXN_STATE, "no transaction is open on this partition")
-        if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
-            _refuse(ErrorCode.INVALID_RECORD, "a producer id without a sequence or epoch")
-
-    def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
-        config = self.log.config
-        latest = header.max_timestamp
-        earliest = min(header.base_timestamp, latest)
-        if latest - now_ms > config.timestamp_after_max_ms or (
-            earliest != NO_TIMESTAMP and now_ms - earliest > config.timestamp_before_max_ms
-        ):
-            _refuse(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"timestamps {earliest} to {latest} lie too far from {now_ms}",
-            )
 
     def is_acknowledged(self, last_offset: int, acks: int) -> bool:
         if acks == ALL_IN_SYNC:
             return self.high_watermark > last_offset
-        if self.log.config.durability == "ack":
+        if self._syncs_first:
             return self.log.flushed_offset > last_offset
         return True
 
-
-def _refuse(code: ErrorCode, why: str) -> None:
-    raise RunnelError(code, why)

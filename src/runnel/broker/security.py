@@ -1,4 +1,4 @@
-"""Who may do what. Every API names the right it needs; today everyone has every right.
+"""Who may do what. Every API names the right it needs; without an authorizer everyone has every right.
 
 The seam is here so that switching on ACLs changes this file and not the handlers: a handler asks
 `context.may(...)` for each resource that it touches, and dispatch asks for cluster-wide rights
@@ -68,11 +68,3 @@ class Authorizer(Protocol):
         self, principal: str, host: str, operation: Operation, resource: Resource, name: str
     ) -> bool: ...
 
-
-class AllowAll:
-    """No ACLs are configured."""
-
-    def allows(
-        self, principal: str, host: str, operation: Operation, resource: Resource, name: str
-    ) -> bool:
-        return True

@@ -16,14 +16,13 @@ from typing import Final
 
 from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
-from runnel.broker.connection import Connection, Reply
+from runnel.broker.connection import Handle
 from runnel.broker.context import Services
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
-from runnel.broker.security import AllowAll
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
@@ -82,6 +81,7 @@ class Broker:
 
     _membership: Membership
     _dispatch: Dispatch
+    handle: Handle  # from `start` on; an attribute, because a method would be one more call
 
     async def start(self, tasks: asyncio.TaskGroup, endpoints: tuple[Listener, ...]) -> None:
         """Join the cluster under these addresses, lead what is ours, begin the recurring work.
@@ -114,7 +114,8 @@ class Broker:
         await self._membership.start(tasks)
         if self._adopts:
             await self._membership.adopt_topics(_topics_on_disk(self._logs))
-        self._dispatch = Dispatch(api_table(), self._services(), self._waiting, AllowAll())
+        self._dispatch = Dispatch(api_table(), self._services(), self._waiting, authorizer=None)
+        self.handle = self._dispatch.handle
         self._membership.on_image.append(lambda _old, new: self.partitions.image_changed(new))
         self.partitions.image_changed(self._membership.image)
         self._tasks = [
@@ -147,9 +148,6 @@ class Broker:
             topics=Topics(self._membership, self.partitions),
             producer_ids=ProducerIds(self._membership),
         )
-
-    def handle(self, connection: Connection, frame: memoryview) -> Reply:
-        return self._dispatch.handle(connection, frame)
 
     async def drain(self) -> None:
         """Let requests that a worker or the store holds come to their end."""

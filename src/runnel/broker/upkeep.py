@@ -72,9 +72,10 @@ class Upkeep:
         write = self._logs.begin_checkpoints(self._partitions.high_watermarks())
         if write is not None:
             await self._workers.run(write.run)
-            self._logs.end_checkpoints(write)
-            if write.error is not None:
-                _log.error("checkpoints cannot be written: %s", write.error)
+            try:
+                self._logs.end_checkpoints(write)
+            except OSError as error:  # the next tick tries again; a crash would scan more
+                _log.error("checkpoints cannot be written: %s", error)
 
     async def watch_lag(self) -> None:
         """How late the loop runs what is due: the one number that says whether anything blocks."""

@@ -42,6 +42,7 @@ _unpack_header: Final = _HEADER.unpack_from
 _pack_int64_into: Final = Struct(">q").pack_into
 _pack_int32_into: Final = Struct(">i").pack_into
 _pack_uint32_into: Final = Struct(">I").pack_into
+_new_tuple: Final = tuple.__new__  # what `_make` does, without its checks
 _EPOCH_AT: Final = 12
 _CRC_AT: Final = 17
 _MAX_TIMESTAMP_AT: Final = 35
@@ -66,7 +67,13 @@ class BatchHeader(NamedTuple):
 
     @classmethod
     def read(cls, buffer: Readable, position: int = 0) -> Self:
-        return cls._make(_unpack_header(buffer, position))
+        return _new_tuple(cls, _unpack_header(buffer, position))
+
+    def stamped(self, base_offset: int, leader_epoch: int) -> Self:
+        """As it reads after `stamp`."""
+        return _new_tuple(
+            self.__class__, (base_offset, self.length, leader_epoch, *self[3:])
+        )
 
     @property
     def size(self) -> int:

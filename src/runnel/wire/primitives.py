@@ -11,7 +11,7 @@ from typing import Final, Never
 from runnel.errors import WireError
 from runnel.ports import Readable
 
-ELEMENTS_MAX: Final = 1_000_000  # array elements in one message, whatever their nesting
+ELEMENTS_MAX: Final = 200_000  # array elements in one message, whatever their nesting
 TAGGED_FIELDS_MAX: Final = 1024  # of one struct; Kafka's own messages have fewer than ten
 STRING_MAX: Final = 0x7FFF
 _UVARINT_BITS: Final = 35  # five bytes of seven bits

@@ -133,7 +133,7 @@ def _find(
     context: RequestContext, services: Services, topic: TopicKey, index: int
 ) -> Partition:
     name = topic if isinstance(topic, str) else services.partitions.name_of(topic)
-    if not context.may(_READ, _TOPIC, name):
+    if context.authorizer is not None and not context.may(_READ, _TOPIC, name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     return services.partitions.get(name, index)
 

@@ -17,6 +17,7 @@ from runnel.broker.security import (
     Resource,
 )
 from runnel.cluster.image import Topic
+from runnel.cluster.topic_names import ensure_legal
 from runnel.cluster.topics import NewTopic
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import NO_TOPIC_ID
@@ -137,8 +138,17 @@ def _asked_topic(
             name=_unnamed(context),
             topic_id=asked.topic_id,
         )
-    code = refused.get(asked.name or "", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    code = refused.get(asked.name or "") or _why_unknown(asked.name or "")
     return MetadataResponseTopic(error_code=code, name=asked.name)
+
+
+def _why_unknown(name: str) -> ErrorCode:
+    """A name that no topic can have is told apart, also where nothing is created by asking."""
+    try:
+        ensure_legal(name)
+    except RunnelError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _unnamed(context: RequestContext) -> str | None:

@@ -11,6 +11,7 @@ on in a worker; nothing else of that connection is handled meanwhile, so that a 
 batches stay in order.
 """
 
+import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from runnel.wire.messages.produce import (
     TopicProduceResponse,
 )
 
+_log = logging.getLogger(__name__)
 NO_REPLY: Final = 0
 ZSTD: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
@@ -85,17 +87,16 @@ def _append_topic(
     waits: list[Wait],
     verdicts: Verdicts | None,
 ) -> TopicProduceResponse:
-    refused: RunnelError | None = None
-    name = topic.name
+    results: list[PartitionProduceResponse] = []
     try:
         name = _ensure_allowed(context, services, acks, topic)
     except RunnelError as error:
-        refused = error
-    results: list[PartitionProduceResponse] = []
+        results = [_failed(data.index, error) for data in topic.partition_data]
+        return TopicProduceResponse(
+            name=topic.name, topic_id=topic.topic_id, partition_responses=results
+        )
     for data in topic.partition_data:
         try:
-            if refused is not None:
-                raise refused
             results.append(_append(context, services, acks, name, data, waits, verdicts))
         except RunnelError as error:  # one partition's failure is its own, never its neighbour's
             results.append(_failed(data.index, error))
@@ -111,9 +112,9 @@ def _ensure_allowed(
     name = topic.name
     if context.api_version >= FIRST_VERSION_BY_ID:
         name = services.partitions.name_of(topic.topic_id)
-    if not context.may(_WRITE, _TOPIC, name):
+    if context.authorizer is not None and not context.may(_WRITE, _TOPIC, name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-    if acks not in (-1, 0, 1):
+    if not -1 <= acks <= 1:
         raise RunnelError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}")
     return name
 
@@ -130,13 +131,13 @@ def _append(
     records = data.records
     if records is None or len(records) < HEADER_SIZE:
         raise RunnelError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
-    assert isinstance(records, memoryview)
+    assert type(records) is memoryview
     partition = services.partitions.get(topic, data.index)
-    if not partition.inspects:
-        _ensure_codec(context, records)
-    elif verdicts is None:
-        _ensure_codec(context, records)
-        records = inspect(records, partition.log.config)
+    if verdicts is None:
+        if context.api_version < FIRST_VERSION_WITH_ZSTD:
+            _ensure_codec(records)
+        if partition.inspects:
+            records = inspect(records, partition.log.config)
     elif (refusal := verdicts.get(id(data))) is not None:
         raise refusal
     base_offset, last_offset, append_time_ms = partition.append(records, acks)
@@ -149,20 +150,21 @@ def _append(
         log_append_time_ms=append_time_ms,
         log_start_offset=partition.log.log_start_offset,
     )
-    if not partition.is_acknowledged(last_offset, acks):
+    if acks and not partition.is_acknowledged(last_offset, acks):
         waits.append((partition, last_offset, result))
-        if partition.wants_flush:
-            services.flusher.request(partition)
+        services.flusher.request(partition)
     return result
 
 
-def _ensure_codec(context: RequestContext, records: memoryview) -> None:
-    """Of what the client sent: the broker itself may compress with zstd whatever the version."""
-    if context.api_version < FIRST_VERSION_WITH_ZSTD and compression_of(records) == ZSTD:
+def _ensure_codec(records: memoryview) -> None:
+    """Of what an old client sent: the broker itself may compress with zstd whatever the version."""
+    if compression_of(records) == ZSTD:
         raise RunnelError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or newer")
 
 
 def _failed(index: int, error: RunnelError) -> PartitionProduceResponse:
+    if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        _log.error("produce: %s", error)
     return PartitionProduceResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=str(error)
     )
@@ -246,7 +248,8 @@ async def _inspect_then_append(
         for data, config in inspected:
             assert isinstance(data.records, memoryview)
             try:
-                _ensure_codec(context, data.records)
+                if context.api_version < FIRST_VERSION_WITH_ZSTD:
+                    _ensure_codec(data.records)
                 data.records = inspect(data.records, config)
             except RunnelError as error:
                 verdicts[id(data)] = error

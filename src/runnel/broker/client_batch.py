@@ -1,0 +1,82 @@
+"""What a broker demands of a batch from a client, judged by its header and CRC alone (R23).
+
+One question for the path that every batch takes, and one function that finds the words and the
+error code for a batch that is not good.
+"""
+
+from typing import Final
+
+from runnel.config.topic import LogConfig
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.batch import (
+    CONTROL,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    crc32c,
+    crc_is_right,
+)
+
+NO_TIMESTAMP: Final = -1
+
+
+def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
+    """Whether the records are one whole batch of a client. Wants at least a whole header."""
+    size = len(records)
+    count = header.record_count
+    return (
+        header.magic == MAGIC
+        and header.length == size - LOG_OVERHEAD
+        and size <= size_max
+        and header.base_offset == 0
+        and count > 0
+        and header.last_offset_delta == count - 1
+        and not header.attributes & (CONTROL | TRANSACTIONAL)
+        and (header.producer_id < 0 or (header.base_sequence >= 0 and header.producer_epoch >= 0))
+        and crc32c(records[CRC_START:]) == header.crc
+    )
+
+
+def refusal(header: BatchHeader, records: memoryview, config: LogConfig) -> RunnelError:
+    """Why a batch is not good, in Kafka's codes."""
+    size, held = header.size, len(records)
+    code, why = ErrorCode.INVALID_RECORD, "a producer id without a sequence or epoch"
+    if header.magic != MAGIC:
+        why = f"magic {header.magic}, only {MAGIC} is accepted"
+    elif HEADER_SIZE <= size < held:
+        why = "more than one batch for one partition"
+    elif size != held:
+        code, why = ErrorCode.CORRUPT_MESSAGE, f"batch of {size} bytes in {held}"
+    elif size > config.max_message_bytes:
+        code = ErrorCode.MESSAGE_TOO_LARGE
+        why = f"batch of {size} bytes, max.message.bytes is {config.max_message_bytes}"
+    elif size > config.segment_bytes:
+        code = ErrorCode.RECORD_LIST_TOO_LARGE
+        why = f"batch of {size} bytes, segment.bytes is {config.segment_bytes}"
+    elif not crc_is_right(header, records):
+        code, why = ErrorCode.CORRUPT_MESSAGE, "wrong CRC"
+    elif header.base_offset != 0:
+        why = f"base offset {header.base_offset}, must be 0"
+    elif header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
+        why = f"{header.record_count} records, last offset delta {header.last_offset_delta}"
+    elif header.is_control:
+        why = "clients may not write control records"
+    elif header.is_transactional:
+        code, why = ErrorCode.INVALID_TXN_STATE, "no transaction is open on this partition"
+    return RunnelError(code, why)
+
+
+def ensure_timestamps(header: BatchHeader, now_ms: int, config: LogConfig) -> None:
+    """Raises INVALID_TIMESTAMP for times too far from ours; a batch need not have any."""
+    latest = header.max_timestamp
+    earliest = min(header.base_timestamp, latest)
+    if latest - now_ms > config.timestamp_after_max_ms or (
+        earliest != NO_TIMESTAMP and now_ms - earliest > config.timestamp_before_max_ms
+    ):
+        raise RunnelError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamps {earliest} to {latest} lie too far from {now_ms}",
+        )
