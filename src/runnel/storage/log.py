@@ -63,6 +63,7 @@ class Log:
         self.offline: str | None = None
         self.segments = segments
         self.snapshots: list[int] = []  # offsets of the producer snapshots on disk, ascending
+        self.closed_unsynced: list[Segment] = []  # their indexes may be behind their files
         self.unsynced_paths: list[str] = []
         self.unsynced_folders: list[str] = []
         # Called when a checkpointed offset goes down, before another batch can be written.
@@ -114,6 +115,7 @@ class Log:
         return (
             self.log_end_offset > self.flushed_offset
             or self.epochs.dirty
+            or bool(self.closed_unsynced)
             or bool(self.unsynced_paths)
             or bool(self.unsynced_folders)
         )
@@ -195,6 +197,7 @@ class Log:
             raise self.fail(error) from error
         self._active.close_for_writing()
         self._active.next_offset = base_offset
+        self.closed_unsynced.append(self._active)
         self.segments.append(segment)
         self._active = segment
         self.log_end_offset = base_offset
@@ -203,12 +206,15 @@ class Log:
         return segment
 
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        if self.folder not in self.unsynced_folders:
-            self.unsynced_folders.append(self.folder)
+        self._note_unsynced_folder()
         return Segment(
             self._around.disk, self._around.open_files, self.folder, base_offset,
             index_interval_bytes=self._config.index_interval_bytes, created_ms=now_ms,
         )  # fmt: skip
+
+    def _note_unsynced_folder(self) -> None:
+        if self.folder not in self.unsynced_folders:
+            self.unsynced_folders.append(self.folder)
 
     def _write_snapshot(self, offset: int) -> None:
         """Producer state at `offset`. Synced by the next flush; a torn one is found by its CRC."""
@@ -333,6 +339,8 @@ class Log:
             self._discard(self.segments[keep:])
             del self.segments[keep:]
             self._active = self.segments[-1]
+            if self._active in self.closed_unsynced:
+                self.closed_unsynced.remove(self._active)
             self._active.truncate(offset)
             self._truncated(self._active.next_offset)
             self._reload_producers()
@@ -413,7 +421,6 @@ class Log:
                 self.roll(now_ms, self.log_end_offset)
             start = self.segments[len(going)].base_offset
             self.delete_records(max(start, self.log_start_offset))
-            self.flushed_offset = max(self.flushed_offset, start)
             self._discard([segment for segment, _ in going])
             del self.segments[: len(going)]
         except OSError as error:
@@ -427,7 +434,15 @@ class Log:
         return self.producers.expire(now_ms, self._config.producer_id_expiration_ms)
 
     def _discard(self, segments: list[Segment]) -> None:
-        """Rename the files of these segments out of the way; the trash removes them in time."""
+        """Rename the files of these segments out of the way; the trash removes them in time.
+
+        The recovery point may pass them only once the folder is synced: until then a power loss
+        may bring them back, without what was not synced of them.
+        """
+        self._note_unsynced_folder()
+        self.closed_unsynced = [
+            segment for segment in self.closed_unsynced if segment not in segments
+        ]
         for segment in segments:
             for suffix in SUFFIXES:
                 self._around.trash.discard_file(
@@ -454,11 +469,11 @@ class Log:
             return None
         if sync_active is None:
             sync_active = self._config.durability != "os"
-        dirty = self.segments[self._slot_of(self.flushed_offset) :]
+        dirty = [*self.closed_unsynced, self._active]
         next_offset = self.log_end_offset if sync_active else self._active.base_offset
-        files = [s.file for s in dirty if s.size and (sync_active or not s.is_active)]
-        if next_offset <= self.flushed_offset:
-            next_offset, files = self.flushed_offset, []
+        files = [s.file for s in self.closed_unsynced]
+        if sync_active and self.log_end_offset > self.flushed_offset:
+            files.append(self._active.file)
         flush = Flush(self._around.disk, self.folder, self._generation, next_offset, files)
         for segment in dirty:
             flush.index_writes += segment.take_index_writes()
@@ -475,6 +490,7 @@ class Log:
         ):
             return None
         self.epochs.dirty = False
+        self.closed_unsynced = []
         self.unsynced_paths, self.unsynced_folders = [], []
         self._flush = flush
         return flush

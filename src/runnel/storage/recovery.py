@@ -70,18 +70,22 @@ def load_log(
         clean = False
     epochs_known = epochs is not None
     epochs = epochs or LeaderEpochs()
+    scanned: list[Segment] = []
     if clean:
         producers = ProducerStates()
         if segments and files.snapshots:
             end = segments[-1].next_offset
             producers = rebuild_producers(disk, segments, files.snapshots, end)
     else:
-        producers = _recover(disk, config, segments, files, epochs, wanted.recovery_point, notices)
+        producers, scanned = _recover(
+            disk, config, segments, files, epochs, wanted.recovery_point, notices
+        )
     if segments and segments[-1].next_offset < wanted.log_start_offset:
         notices.append(Notice(folder, f"ends before its start {wanted.log_start_offset}: emptied"))
         for segment in segments:
             files.remove_segment(disk, segment.base_offset)
         segments.clear()
+        scanned.clear()
         producers = ProducerStates()
     if not segments:
         segments.append(_first_segment(around, folder, config, max(wanted.log_start_offset, 0)))
@@ -99,19 +103,12 @@ def load_log(
     if clean:
         log.flushed_offset = log.log_end_offset
     else:
-        log.flushed_offset = min(
-            max(wanted.recovery_point, log.log_start_offset), log.log_end_offset
-        )
+        # What the scan found may be in the page cache alone: the recovery point passes it only now.
+        log.flushed_offset = log.log_start_offset
+        log.closed_unsynced = [segment for segment in scanned if segment is not segments[-1]]
         log.unsynced_folders.append(folder)
-        _sync_scanned(log)
+        log.flush()
     return log
-
-
-def _sync_scanned(log: Log) -> None:
-    """What the scan found may be in the page cache alone: the recovery point passes it only now."""
-    base = log.segments[-1].base_offset
-    log.flushed_offset = min(log.flushed_offset, base)
-    log.flush()
 
 
 def _segments(
@@ -160,15 +157,18 @@ def _find_end(segment: Segment, notices: list[Notice]) -> bool:
 def _recover(
     disk: Disk, config: LogConfig, segments: list[Segment], files: FolderFiles,
     epochs: LeaderEpochs, recovery_point: int, notices: list[Notice],
-) -> ProducerStates:  # fmt: skip
-    """Scan the segments from the recovery point on; those past the first bad byte are dropped."""
+) -> tuple[ProducerStates, list[Segment]]:  # fmt: skip
+    """Scan the segments from the recovery point on; those past the first bad byte are dropped.
+
+    The producers' state at the end, and the segments that were scanned and kept.
+    """
     first = len(segments)
-    while first and (first == len(segments) or segments[first].base_offset > recovery_point):
-        first -= 1
+    while first and (first == len(segments) or segments[first].base_offset >= recovery_point):
+        first -= 1  # one that ends at the point may have been closed since: its index is not synced
     if files.replaced:
         first = 0
     if not segments:
-        return ProducerStates()
+        return ProducerStates(), []
     producers = rebuild_producers(disk, segments, files.snapshots, segments[first].base_offset)
     allow_gaps = "compact" in config.cleanup_policy
     for slot in range(first, len(segments)):
@@ -194,7 +194,7 @@ def _recover(
         segment.index_max_timestamp()
         segment.is_active = False
         segment.next_offset = follower.base_offset
-    return producers
+    return producers, segments[first:]
 
 
 def scan_segment(
