@@ -60,6 +60,7 @@ class Reader:
         version: int,
     ) -> None:
         self.name = name
+        self.stopping = False
         self.rpc = Rpc(network, name)
         self.history = history
         self._topic_ids = topic_ids
@@ -119,8 +120,6 @@ class Reader:
 
 class Consumer(Reader):
     """Follows some partitions from their start, with a fetch session if it likes those."""
-
-    stopping = False
 
     def follow(self, partitions: list[TopicPartition], *, uses_session: bool) -> None:
         self._positions = {partition: Position() for partition in partitions}
@@ -220,8 +219,6 @@ class Consumer(Reader):
 
 class Trimmer(Reader):
     """Deletes records from the start of a partition now and then."""
-
-    stopping = False
 
     async def run_on(self, partition: TopicPartition) -> None:
         while not self.stopping:

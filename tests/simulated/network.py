@@ -203,7 +203,7 @@ class Link:
         if chance.random() < faults.cut:
             cuts[chance.randrange(2)] = int(chance.expovariate(1 / 4000)) + 1
             self._is_silent = chance.random() < faults.silent
-        server = self._server = ServerEnd(self, process, broker, host)
+        server = self.server = ServerEnd(self, process, broker, host)
         self.to_server = Stream(network, server.arrive, cuts[0])
         self.to_client = Stream(network, lambda data: self.receive(data), cuts[1])
         self.to_server.broken = self.to_client.broken = self._break
@@ -219,7 +219,7 @@ class Link:
             self.is_open = False
             self.receive = lambda data: None
             if not (self._is_broken and self._is_silent):
-                self.to_server.then(self._server.peer_ended)
+                self.to_server.then(self.server.peer_ended)
             self.network.links.pop(self, None)
 
     def cut(self) -> None:
@@ -236,12 +236,13 @@ class Link:
         if self._is_silent:
             counts.silent_cuts += 1
             return
-        self.to_server.then(self._server.peer_ended)
+        self.to_server.then(self.server.peer_ended)
         self.to_client.then(self.client_sees_end)
 
     def client_sees_end(self) -> None:
         if self.is_open:
             self.is_open = False
+            self.receive = lambda data: None
             self.network.links.pop(self, None)
             self.ended()
 
@@ -262,6 +263,15 @@ class Network:
 
     def attach(self, process: Process, broker: Served) -> None:
         self._broker = process, broker
+
+    def refuse(self) -> None:
+        """The broker listens no more; connections that are open stay so."""
+        self._broker = None
+
+    def close_all(self) -> None:
+        """The broker ends every connection in order, as a clean stop does."""
+        for link in list(self.links):
+            link.server.close("")
 
     def detach(self) -> None:
         """The broker is gone: every connection ends, as the kernel would end it."""

@@ -64,6 +64,7 @@ class _Batch:
     raw: bytes
     may_be_written: bool = False
     settled: bool = False
+    last_error: str = "no answer"
 
 
 class Producer:
@@ -190,7 +191,7 @@ class Producer:
                 continue
             await self._take_reply(batch, self._submit(batch), is_last_try=True)
         if not batch.settled:
-            self._give_up(batch, "no answer")
+            self._give_up(batch, f"given up after {batch.last_error}")
 
     def _gives_up(self) -> bool:
         return self.stopping and self._chance.random() < 0.2
@@ -224,6 +225,7 @@ class Producer:
             self._history.ok(batch.send, result.base_offset)
             return
         code = ErrorCode(result.error_code)
+        batch.last_error = code.name
         if code not in REFUSED_UNWRITTEN:
             batch.may_be_written = True
         if is_last_try and code in FINAL:
