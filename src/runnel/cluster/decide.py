@@ -8,6 +8,7 @@ a topic's name is written last and deleted first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from runnel.cluster import values
@@ -183,40 +184,40 @@ def adopt_topic(broker: Broker, found: FoundTopic) -> Topic:
     return Topic(found.topic_id, found.name, tuple(partitions), ADOPTED_CONFIGS)
 
 
-def create_topic(term: int, topic: Topic) -> list[Transaction]:
-    """Its contents, then its name. Applying a transaction twice changes nothing more."""
+def create_topic(image: Image, term: int, topic: Topic) -> list[Transaction]:
+    """Its contents, then its name. Until then, applying one of them twice changes nothing more."""
     writes: list[Write] = [_put(partition) for partition in topic.partitions]
     if topic.configs:
         value = values.encode_configs(values.Configs(topic.configs))
         writes.append(Put(values.topic_configs_key(topic.id), value))
-    # A topic id is new and random: nobody else writes under it, so the partitions compare nothing.
-    naming = Compare(values.topic_key(topic.name), "version", 0)
-    name = Put(values.topic_key(topic.name), values.encode_topic(values.TopicName(topic.id)))
-    batches = list(_batches(term, [], [([], [write]) for write in writes]))
-    if len(batches[-1].compares) + len(batches[-1].writes) + 2 <= MAX_TXN_OPERATIONS:
-        writes = list(batches.pop().writes)
-    else:
-        writes = []
-    return [*batches, _guarded(term, [naming], [*writes, name])]
+    unchanged = Compare(values.TOPICS, "mod_revision", image.topics_revision)
+    naming: list[Write] = [
+        Put(values.topic_key(topic.name), values.encode_topic(values.TopicName(topic.id))),
+        Put(values.TOPICS, values.encode_topics()),
+    ]
+    pieces: list[tuple[list[Compare], list[Write]]] = [([], [write]) for write in writes]
+    absent = Compare(values.topic_key(topic.name), "version", 0)
+    return list(_batches(term, [unchanged], [*pieces, ([absent], naming)]))
 
 
 def delete_topic(term: int, topic: Topic) -> list[Transaction]:
-    """The first transaction takes the name away, which is the deletion; the rest clears up."""
+    """Takes the name away, which is the deletion; what is left then is for `sweep`."""
     key = values.topic_key(topic.name)
-    deletes = list(_contents(topic))
-    room = MAX_TXN_OPERATIONS - 3  # two compares and the name
-    first = _guarded(
-        term,
-        [Compare(key, "mod_revision", topic.mod_revision)],
-        [Delete(key), *deletes[:room]],
-    )
-    return [first, *_batches(term, [], [([], [delete]) for delete in deletes[room:]])]
+    unchanged = Compare(key, "mod_revision", topic.mod_revision)
+    writes: list[Write] = [Delete(key), Put(values.TOPICS, values.encode_topics())]
+    room = MAX_TXN_OPERATIONS - len(writes) - 2
+    return [_guarded(term, [unchanged], [*writes, *islice(_contents(topic), room)])]
 
 
 def sweep(image: Image, term: int) -> list[Transaction]:
-    """Clear up after a creation or deletion that a crash interrupted."""
-    deletes = (delete for topic in image.unnamed.values() for delete in _contents(topic))
-    return list(_batches(term, [], (([], [delete]) for delete in deletes)))
+    """Clear what has no name: the rest of a deletion, or what a crash left of a creation."""
+    deletes = [delete for topic in image.unnamed.values() for delete in _contents(topic)]
+    room = MAX_TXN_OPERATIONS - 2
+    noted = Put(values.TOPICS, values.encode_topics())
+    return [
+        _guarded(term, [], [noted, *deletes[start : start + room]])
+        for start in range(0, len(deletes), room)
+    ]
 
 
 def _contents(topic: Topic) -> Iterator[Write]:

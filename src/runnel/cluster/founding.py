@@ -10,6 +10,7 @@ from runnel.cluster.image import load
 from runnel.ports import MetadataStore
 from runnel.types import TopicId
 
+
 class Founded(NamedTuple):
     cluster_id: str
     is_new: bool  # this process named the cluster just now

@@ -70,6 +70,7 @@ class Image:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[TopicId, Topic] = field(default_factory=dict)
     unnamed: Mapping[TopicId, Topic] = field(default_factory=dict)
+    topics_revision: int = 0  # of the last creation or deletion
     broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     features_epoch: int = 0
@@ -128,6 +129,8 @@ class _Draft:
                 self._take_broker(family, change.key, int(rest), entry)
             case values.CLUSTER | values.CONTROLLER | values.FEATURES | values.PRODUCER_IDS:
                 self._take_single(family, entry)
+            case values.TOPICS:
+                self._singles["topics_revision"] = entry.mod_revision if entry else 0
             case _:
                 pass  # a newer version's key, which the feature level lets us live beside
 

@@ -138,7 +138,8 @@ class Membership:
                 term = self._ensure_term()
                 plan = decide.adopt_topic(self._me(), topic)
                 while topic.topic_id not in self.image.topics_by_id:
-                    await self._carry_out(decide.create_topic(term.create_revision, plan))
+                    transactions = decide.create_topic(self.image, term.create_revision, plan)
+                    await self._carry_out(transactions)
 
     async def delete_topics(self, topic_ids: Sequence[TopicId]) -> list[RunnelError | None]:
         """One result per id, in order. What was deleted is gone from `image` on return."""
@@ -172,7 +173,7 @@ class Membership:
             plan = decide.plan_topic(self.image, new, topic_id, self._defaults, start)
             if validate_only:
                 return plan
-            if await self._carry_out(decide.create_topic(term.create_revision, plan)):
+            if await self._carry_out(decide.create_topic(self.image, term.create_revision, plan)):
                 return self.image.topics_by_id[topic_id]
         raise _gave_up(f"the creation of {new.name}")
 

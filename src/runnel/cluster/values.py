@@ -22,6 +22,10 @@ CLUSTER: Final = "cluster"
 FEATURES: Final = "features"
 CONTROLLER: Final = "controller"
 PRODUCER_IDS: Final = "pid_next"
+# Written by every creation and deletion of a topic. A name that is free, taken, and free again
+# looks the same to a compare on the name; this key's revision does not, so a transaction that is
+# applied late cannot bring a deleted topic back.
+TOPICS: Final = "topics"
 
 Extra = Mapping[str, object]
 NO_EXTRA: Final[Extra] = MappingProxyType({})
@@ -165,6 +169,10 @@ def decode_epoch(raw: bytes) -> int:
 def encode(record: Cluster | BrokerEpoch | Registration | Controller | ProducerIds) -> bytes:
     fields = record._asdict()
     return _encode(fields.pop("extra"), fields)
+
+
+def encode_topics() -> bytes:
+    return _encode(NO_EXTRA, {})
 
 
 def encode_topic(topic: TopicName) -> bytes:
