@@ -47,7 +47,7 @@ class Topic(NamedTuple):
 
 TOPICS = [
     *(Topic(f"dump-{codec}", codec, codec, {}) for codec in COMPRESSIONS),
-    Topic("dump-append-time", "lz4", "lz4", {"message.timestamp.type": "LogAppendTime"}),
+    Topic("dump-append-time", "gzip", "gzip", {"message.timestamp.type": "LogAppendTime"}),
     Topic("dump-recompressed", "none", CODEC_IN_BROKER, {"compression.type": CODEC_IN_BROKER}),
 ]
 
@@ -62,23 +62,22 @@ class Suite:
         self._dumps: dict[str, Dumped] = {}
 
     def writes(self) -> None:
-        self._broker.start()
-        admin = AdminClient({"bootstrap.servers": self._broker.bootstrap})
-        for topic in TOPICS:
-            config = {"segment.bytes": str(SEGMENT_BYTES), **topic.config}
-            new = NewTopic(topic.name, 1, 1, config=config)
-            admin.create_topics([new])[topic.name].result(PATIENCE_S)
-        self._fill()
-        self._broker.stop()
+        with self._broker:
+            admin = AdminClient({"bootstrap.servers": self._broker.bootstrap})
+            for topic in TOPICS:
+                config = {"segment.bytes": str(SEGMENT_BYTES), **topic.config}
+                new = NewTopic(topic.name, 1, 1, config=config)
+                admin.create_topics([new])[topic.name].result(PATIENCE_S)
+            self._fill()
 
     def writes_and_crashes(self) -> None:
         """A second producer, then a kill, a recovery and a clean stop."""
-        self._broker.start()
-        self._fill()
-        self._copies = 2
-        self._broker.kill()
-        self._broker.start()
-        self._broker.stop()
+        with self._broker:
+            self._fill()
+            self._copies = 2
+            self._broker.kill()
+        with self._broker:
+            pass
 
     def tool_is_content(self, kind: str) -> None:
         """Dump all files of one kind at once: most of the time goes into starting Java."""
