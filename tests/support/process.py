@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,7 +25,10 @@ POLL_S = 0.002
 # uvloop is what users get; asyncio's own loop in debug mode finds blocking calls and lost tasks.
 LOOPS: Mapping[str, Mapping[str, str]] = {
     "uvloop": {},
-    "asyncio-debug": {"RUNNEL_LOOP": "asyncio", "PYTHONASYNCIODEBUG": "1"},
+    "asyncio-debug": {
+        "PYTHONPATH": f"{ROOT / 'tests/support/no_uvloop'}:{ROOT / 'src'}",
+        "PYTHONASYNCIODEBUG": "1",
+    },
 }
 
 
@@ -168,3 +171,6 @@ class BrokerProcess:
 
     def rss_bytes(self) -> int:
         return int(psutil.Process(self.pid).memory_info().rss)
+
+
+StartBroker = Callable[..., BrokerProcess]  # the fixture of that name

@@ -9,6 +9,7 @@ from typing import Final
 from runnel.config.topic import LogConfig
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.batch import (
+    COMPRESSION_MASK,
     CONTROL,
     CRC_START,
     HEADER_SIZE,
@@ -21,6 +22,7 @@ from runnel.wire.batch import (
 )
 
 NO_TIMESTAMP: Final = -1
+ZSTD: Final = 4  # the last compression type that Kafka has given out
 
 
 def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
@@ -35,6 +37,7 @@ def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
         and count > 0
         and header.last_offset_delta == count - 1
         and not header.attributes & (CONTROL | TRANSACTIONAL)
+        and header.attributes & COMPRESSION_MASK <= ZSTD
         and (header.producer_id < 0 or (header.base_sequence >= 0 and header.producer_epoch >= 0))
         and crc32c(records[CRC_START:]) == header.crc
     )
@@ -66,6 +69,9 @@ def refusal(header: BatchHeader, records: memoryview, config: LogConfig) -> Runn
         why = "clients may not write control records"
     elif header.is_transactional:
         code, why = ErrorCode.INVALID_TXN_STATE, "no transaction is open on this partition"
+    elif header.compression > ZSTD:
+        code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        why = f"unknown compression type {header.compression}"
     return RunnelError(code, why)
 
 

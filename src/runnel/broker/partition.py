@@ -22,10 +22,7 @@ from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock
 from runnel.storage.log import Log
 from runnel.wire.batch import (
-    COMPRESSION_MASK,
-    HEADER_SIZE,
     BatchHeader,
-    crc_is_right,
     restamp_log_append_time,
     stamp,
 )
@@ -33,9 +30,6 @@ from runnel.wire.batch import (
 ALL_IN_SYNC: Final = -1
 NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
-_CONTROL: Final = 0x20
-_ZSTD: Final = 4  # the last compression type that Kafka has given out
-_TRANSACTIONAL: Final = 0x10
 
 
 class Appended(NamedTuple):
@@ -101,9 +95,7 @@ class Partition:
 
     # Leadership
 
-    def lead(
-        self, leader_id: int, leader_epoch: int, in_sync_count: int, min_in_sync: int
-    ) -> None:
+    def lead(self, leader_id: int, leader_epoch: int, in_sync_count: int, min_in_sync: int) -> None:
         """Begin to lead in this epoch. The epoch is recorded even if no record follows (R7)."""
         if not self.is_leader or leader_epoch != self.leader_epoch:
             self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
@@ -219,4 +211,3 @@ class Partition:
         if self._syncs_first:
             return self.log.flushed_offset > last_offset
         return True
-
