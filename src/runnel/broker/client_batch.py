@@ -45,8 +45,12 @@ def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
 
 def refusal(header: BatchHeader, records: memoryview, config: LogConfig) -> RunnelError:
     """Why a batch is not good, in Kafka's codes."""
+    return _wrong_whole(header, records, config) or _wrong_header(header)
+
+
+def _wrong_whole(header: BatchHeader, records: memoryview, config: LogConfig) -> RunnelError | None:
     size, held = header.size, len(records)
-    code, why = ErrorCode.INVALID_RECORD, "a producer id without a sequence or epoch"
+    code, why = ErrorCode.INVALID_RECORD, ""
     if header.magic != MAGIC:
         why = f"magic {header.magic}, only {MAGIC} is accepted"
     elif HEADER_SIZE <= size < held:
@@ -61,7 +65,12 @@ def refusal(header: BatchHeader, records: memoryview, config: LogConfig) -> Runn
         why = f"batch of {size} bytes, segment.bytes is {config.segment_bytes}"
     elif not crc_is_right(header, records):
         code, why = ErrorCode.CORRUPT_MESSAGE, "wrong CRC"
-    elif header.base_offset != 0:
+    return RunnelError(code, why) if why else None
+
+
+def _wrong_header(header: BatchHeader) -> RunnelError:
+    code, why = ErrorCode.INVALID_RECORD, "a producer id without a sequence or epoch"
+    if header.base_offset != 0:
         why = f"base offset {header.base_offset}, must be 0"
     elif header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
         why = f"{header.record_count} records, last offset delta {header.last_offset_delta}"
