@@ -22,11 +22,11 @@ from runnel.ports import Clock, Disk, Readable
 from runnel.storage.batches import split_batches
 from runnel.storage.checkpoints import encode_epochs
 from runnel.storage.epochs import LeaderEpochs
-from runnel.storage.files import OpenFiles, write_all
+from runnel.storage.files import OpenFiles
 from runnel.storage.flush import Flush
 from runnel.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from runnel.storage.producers import ProducerStates
-from runnel.storage.rebuild import rebuild_producers, rebuild_transactions
+from runnel.storage.rebuild import rebuild_producers, rebuild_transactions, write_snapshot
 from runnel.storage.retention import ClockGuard, Deleted, expired
 from runnel.storage.segment import INDEX, LOG, SNAPSHOT, SUFFIXES, TIME_INDEX, TXN_INDEX, Segment
 from runnel.storage.timestamps import TimestampOffset, find_latest, find_timestamp
@@ -218,10 +218,7 @@ class Log:
 
     def _write_snapshot(self, offset: int) -> None:
         """Producer state at `offset`. Synced by the next flush; a torn one is found by its CRC."""
-        path = f"{self.folder}/{offset:020d}{SNAPSHOT}"
-        file = self._around.disk.open(path, create=True)
-        file.truncate(0)
-        write_all(file, 0, self.producers.snapshot())
+        path = write_snapshot(self._around.disk, self.folder, offset, self.producers)
         if offset not in self.snapshots:
             self.snapshots.append(offset)
         self.unsynced_paths.append(path)

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from runnel.ports import Disk
+from runnel.storage.files import write_all
 from runnel.storage.producers import ProducerStates
 from runnel.storage.segment import SNAPSHOT, Segment
 from runnel.storage.transactions import TransactionIndex, read_marker
@@ -44,6 +45,15 @@ def rebuild_transactions(
                 index.append(aborted)
     index.rewrite()
     return index
+
+
+def write_snapshot(disk: Disk, folder: str, offset: int, states: ProducerStates) -> str:
+    """The path of the snapshot, which the caller syncs; a torn one is found by its CRC."""
+    path = f"{folder}/{offset:020d}{SNAPSHOT}"
+    file = disk.open(path, create=True)
+    file.truncate(0)
+    write_all(file, 0, states.snapshot())
+    return path
 
 
 def read_control(segment: Segment, position: int, header: BatchHeader) -> bytes:

@@ -27,7 +27,7 @@ from runnel.storage.epochs import LeaderEpochs
 from runnel.storage.folder import FolderFiles, Notice, list_folder
 from runnel.storage.log import Log, Surroundings
 from runnel.storage.producers import ProducerStates
-from runnel.storage.rebuild import rebuild_producers, rebuild_transactions
+from runnel.storage.rebuild import rebuild_producers, rebuild_transactions, write_snapshot
 from runnel.storage.segment import LOG, SNAPSHOT, Segment
 from runnel.storage.transactions import Marker, read_marker
 from runnel.types import NO_TOPIC_ID, TopicId, TopicPartition
@@ -173,6 +173,8 @@ def _recover(
     allow_gaps = "compact" in config.cleanup_policy
     for slot in range(first, len(segments)):
         segment = segments[slot]
+        if slot:  # the one that the roll wrote may be lost, or the segments before it may go
+            _replace_snapshot(disk, files, segment.base_offset, producers)
         cut_bytes = scan_segment(segment, producers, epochs, allow_gaps=allow_gaps)
         if cut_bytes:
             notices.append(
@@ -195,6 +197,16 @@ def _recover(
         segment.is_active = False
         segment.next_offset = follower.base_offset
     return producers, segments[first:]
+
+
+def _replace_snapshot(
+    disk: Disk, files: FolderFiles, offset: int, producers: ProducerStates
+) -> None:
+    path = write_snapshot(disk, files.folder, offset, producers)
+    disk.open(path).sync()
+    if offset not in files.snapshots:
+        files.snapshots.append(offset)
+        files.snapshots.sort()
 
 
 def scan_segment(

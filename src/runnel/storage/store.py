@@ -66,7 +66,7 @@ class Opened(NamedTuple):
 
 
 def read_identity(disk: Disk, directory: str) -> MetaProperties | None:
-    """Whose data folder it is, or None for a new one. Raises RunnelError where it cannot be told."""
+    """Whose data folder it is, or None for a new one. Raises RunnelError if it cannot be told."""
     path = f"{directory}/{META_PROPERTIES}"
     data = _read_or_none(disk, path)
     return None if data is None else decode_meta(data, path)
