@@ -39,49 +39,52 @@ class Definition(NamedTuple):
         """Raises ConfigError with Kafka's wording."""
         if len(text) > MAX_VALUE_LENGTH:
             raise ConfigError(f"{self.name} has a value of {len(text)} characters")
-        value = self._typed(text.strip())
-        self._check(value, text)
+        value = self._typed(text)
+        self._check(value)
         return value
 
     def parse_default(self) -> Value:
         return None if self.default is None else self.parse(self.default)
 
     def _typed(self, text: str) -> Value:
+        stripped = text.strip()
         match self.type:
             case "boolean":
-                if text.lower() not in ("true", "false"):
+                if stripped.lower() not in ("true", "false"):
                     raise self._wrong(text, "Expected value to be either true or false")
-                return text.lower() == "true"
+                return stripped.lower() == "true"
             case "short" | "int" | "long":
-                return self._integer(text)
+                return self._integer(text, stripped)
             case "double":
-                return self._double(text)
+                return self._double(text, stripped)
             case "list":
-                return tuple(part.strip() for part in text.split(",")) if text else ()
+                # A value given twice counts once, as in Kafka.
+                parts = [part.strip() for part in stripped.split(",")] if stripped else []
+                return tuple(dict.fromkeys(parts))
             case "string" | "class" | "password":
-                return text
+                return stripped
 
-    def _integer(self, text: str) -> int:
+    def _integer(self, given: str, text: str) -> int:
         digits = text[1:] if text[:1] in ("+", "-") else text
         # Bounded before `int`, whose time grows with the square of the length.
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 40):
-            raise self._wrong(text, f"Not a number of type {self.type.upper()}")
+            raise self._wrong(given, f"Not a number of type {self.type.upper()}")
         value = int(text)
         limit = 1 << (_BITS[self.type] - 1)
         if not -limit <= value < limit:
-            raise self._wrong(text, f"Not a number of type {self.type.upper()}")
+            raise self._wrong(given, f"Not a number of type {self.type.upper()}")
         return value
 
-    def _double(self, text: str) -> float:
+    def _double(self, given: str, text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             value = math.nan
         if "_" in text or not math.isfinite(value):
-            raise self._wrong(text, "Not a number of type DOUBLE")
+            raise self._wrong(given, "Not a number of type DOUBLE")
         return value
 
-    def _check(self, value: Value, text: str) -> None:
+    def _check(self, value: Value) -> None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             self._check_bounds(value)
         elif isinstance(value, tuple):
@@ -89,12 +92,16 @@ class Definition(NamedTuple):
         elif isinstance(value, str) and self.choices:
             allowed = [c.lower() for c in self.choices] if self.any_case else self.choices
             if (value.lower() if self.any_case else value) not in allowed:
-                raise self._wrong(text, f"String must be one of: {', '.join(self.choices)}")
+                raise self._wrong(value, f"String must be one of: {', '.join(self.choices)}")
         elif self.not_empty and not value:
-            raise self._wrong(text, "String must be non-empty")
+            raise self._wrong(value, "String must be non-empty")
 
     def _check_bounds(self, value: int | float) -> None:
-        if self.besides is not None and value == self.besides:
+        low, high = self.minimum, self.maximum
+        if self.besides is not None and low is not None and high is not None:
+            if value != self.besides and not low <= value <= high:
+                why = f"Value must be between {low} and {high} or equal to {self.besides}"
+                raise self._wrong(value, why)
             return
         if self.minimum is not None and not value >= self.minimum:
             raise self._wrong(value, f"Value must be at least {self.minimum}")
@@ -103,9 +110,9 @@ class Definition(NamedTuple):
 
     def _check_list(self, value: tuple[str, ...]) -> None:
         if self.not_empty and not value:
-            raise self._wrong("", f"Configuration '{self.name}' must not be empty.")
-        if len(set(value)) != len(value):
-            raise self._wrong(value, f"Configuration '{self.name}' values must not be duplicated.")
+            raise ConfigError(f"Configuration '{self.name}' must not be empty.")
+        if "" in value and self.choices:
+            raise ConfigError(f"Configuration '{self.name}' values must not be empty.")
         for item in value:
             if self.choices and item not in self.choices:
                 raise self._wrong(item, f"String must be one of: {', '.join(self.choices)}")

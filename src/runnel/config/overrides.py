@@ -105,8 +105,8 @@ def _ensure_replica_pairs(name: str, throttled: Iterable[str]) -> None:
         partition, colon, broker = item.partition(":")
         if not (colon and partition.isdigit() and broker.isdigit()):
             raise _invalid(
-                f"Invalid value {item} for configuration {name}: {name} must be the literal '*' "
-                "or a list of replicas in the following format: "
+                f"Invalid value [{', '.join(items)}] for configuration {name}: "
+                f"{name} must be the literal '*' or a list of replicas in the following format: "
                 "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
             )
 

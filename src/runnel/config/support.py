@@ -51,7 +51,7 @@ RUNNEL_NAMES: tuple[Definition, ...] = tuple(
 
 # Where Runnel's default differs from Kafka's.
 DEFAULTS: dict[str, str] = {
-    "listeners": "PLAINTEXT://127.0.0.1:9092",  # all interfaces in Kafka; nobody is asked who they are
+    "listeners": "PLAINTEXT://127.0.0.1:9092",  # not all interfaces: nobody is authenticated
     "node.id": "0",  # required by Kafka; one broker on a laptop needs no number
     "log.dir": "runnel-data",  # Kafka's is in /tmp, which a reboot clears
     "max.connections": "10000",  # no limit in Kafka; every count has one here
