@@ -7,6 +7,7 @@ on the loop for a small batch and in a worker for a large one.
 
 from typing import Final
 
+from runnel.broker.client_batch import is_good, refusal
 from runnel.config.topic import LogConfig
 from runnel.native import records as native
 from runnel.native.compression import Compression
@@ -42,8 +43,13 @@ def is_short(raw: Readable, config: LogConfig) -> bool:
 
 
 def inspect(raw: memoryview, config: LogConfig) -> memoryview:
-    """The batch as it is to be appended. Raises RunnelError for records that must not be."""
+    """The batch as it is to be appended. Raises RunnelError for records that must not be.
+
+    The CRC is checked first: one made anew by recompression would vouch for damaged records.
+    """
     header = BatchHeader.read(raw, 0)
+    if not is_good(header, raw, config.max_message_bytes):
+        raise refusal(header, raw, config)
     native.validate(
         raw,
         require_keys="compact" in config.cleanup_policy,
