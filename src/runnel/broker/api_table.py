@@ -27,7 +27,7 @@ DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
 
 def api_table() -> tuple[ApiRow, ...]:
     rows = [
-        # librdkafka decides by the oldest version, so Kafka advertises 0 and serves 3 (KAFKA-18659).
+        # librdkafka looks for version 0, so Kafka advertises it and serves from 3 (KAFKA-18659).
         ApiRow(ApiKey.PRODUCE, produce, WRITE_TOPIC, advertised_from=0),
         ApiRow(ApiKey.FETCH, fetch, READ_TOPIC),
         ApiRow(ApiKey.LIST_OFFSETS, list_offsets, DESCRIBE_TOPIC),

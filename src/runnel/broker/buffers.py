@@ -43,9 +43,6 @@ class ReceiveBuffers:
     def give_back(self, buffer: memoryview) -> None:
         capacity = len(buffer)
         self.held_bytes -= capacity
-        if (
-            capacity <= POOLED_BUFFER_BYTES_MAX
-            and self.pooled_bytes + capacity <= POOLED_BYTES_MAX
-        ):
+        if capacity <= POOLED_BUFFER_BYTES_MAX and self.pooled_bytes + capacity <= POOLED_BYTES_MAX:
             self._free.setdefault(capacity, []).append(buffer)
             self.pooled_bytes += capacity

@@ -30,7 +30,7 @@ _KEY: Final = Struct(">h")
 
 
 class Mute:
-    """Why no request of a connection is handled. Plain bits: an enum's operators cost too much here.
+    """Why no request of a connection is handled. Plain bits: an enum's operators are slow.
 
     Order is the one reason that is not a bit: it is `_outstanding` itself.
     """

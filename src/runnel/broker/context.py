@@ -1,4 +1,4 @@
-"""What a handler is given besides its request: who asks and by which door, and the broker's parts."""
+"""What a handler is given besides its request: who asks, by which door; the broker's parts."""
 
 import asyncio
 from dataclasses import dataclass

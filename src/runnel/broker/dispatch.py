@@ -11,7 +11,8 @@ connection that met it and nothing else.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from struct import Struct, error as struct_error
+from struct import Struct
+from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
 from runnel.broker.connection import Connection, Part, Pending, Reply
@@ -29,8 +30,8 @@ from runnel.wire.apis import (
     response_header_version,
     response_type,
 )
-from runnel.wire.primitives import skip_tagged_fields as _skip_tags
 from runnel.wire.compiler import codec_for
+from runnel.wire.primitives import skip_tagged_fields as _skip_tags
 
 _log = logging.getLogger(__name__)
 # Api key, version, correlation id, length of client id.
@@ -123,9 +124,7 @@ class Dispatch:
             connection.close("internal error")
         return None
 
-    def _call(
-        self, route: Route, context: RequestContext, frame: memoryview, position: int
-    ) -> Any:  # noqa: ANN401  # a response, Parked, coroutine or None, as the table's handlers give
+    def _call(self, route: Route, context: RequestContext, frame: memoryview, position: int) -> Any:  # noqa: ANN401  # a response, Parked, coroutine or None, as the table's handlers give
         row = route.row
         if route.version != context.api_version:
             request = None  # ApiVersions in a version we do not know is answered in version 0

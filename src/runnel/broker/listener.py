@@ -11,8 +11,8 @@ from collections import Counter
 from typing import Final
 
 from runnel.broker.connection import Connection, Mute
-from runnel.broker.transport import SocketTransport
 from runnel.broker.server import Broker
+from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint
 from runnel.metrics import Slot
 
@@ -173,7 +173,6 @@ def bind(host: str, port: int) -> socket.socket:
         sock.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
     return sock
-
 
 
 class Listeners:

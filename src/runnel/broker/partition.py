@@ -131,7 +131,7 @@ class Partition:
         )
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` that this log knows, and where it ends; -1, -1 if none."""
+        """The largest epoch up to `epoch` that this log knows, and its end; -1, -1 if none."""
         if epoch == self.leader_epoch:
             return epoch, self.log.log_end_offset
         return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)

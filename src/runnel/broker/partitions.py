@@ -16,8 +16,10 @@ from runnel.cluster.image import Image, Topic
 from runnel.cluster.values import Partition as PartitionRecord
 from runnel.config.overrides import topic_config
 from runnel.config.settings import Settings
+from runnel.config.topic import LogConfig
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock
+from runnel.storage.log import Log
 from runnel.storage.store import LogStore
 from runnel.types import TopicPartition
 
@@ -28,8 +30,22 @@ CREATED_AT_ONCE: Final = 8  # each takes some hundred microseconds of the loop
 class Partitions:
     """Owned by the broker. Lookups are two subscripts, because they are on the data path."""
 
-    __slots__ = ("_applied", "_applied_changed", "_by_topic", "_clock", "_failed", "_id", "_image_changed", "_logs", "_settings", "_touched", "_waiting", "_wanted",
-                 "any_inspected", "topic_names")  # fmt: skip
+    __slots__ = (
+        "_applied",
+        "_applied_changed",
+        "_by_topic",
+        "_clock",
+        "_failed",
+        "_id",
+        "_image_changed",
+        "_logs",
+        "_settings",
+        "_touched",
+        "_waiting",
+        "_wanted",
+        "any_inspected",
+        "topic_names",
+    )
 
     def __init__(
         self,
@@ -46,6 +62,7 @@ class Partitions:
         self._waiting = waiting
         self._touched = touched
         self._by_topic: dict[str, dict[int, Partition]] = {}
+        self._failed: dict[tuple[str, int], RunnelError] = {}  # logs that could not be opened
         self._wanted = self._applied = Image()
         self._image_changed = asyncio.Event()
         self._applied_changed = asyncio.Event()
@@ -63,7 +80,7 @@ class Partitions:
         try:
             return self._by_topic[topic][index]
         except KeyError:
-            raise RunnelError(
+            raise self._failed.get((topic, index)) or RunnelError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
             ) from None
 
@@ -119,9 +136,9 @@ class Partitions:
         for number, record in enumerate(mine):
             partition = opened.get(record.index)
             if partition is None:
-                log = self._logs.get(topic.name, record.index)
+                log = self._log_of(topic, record.index, config)
                 if log is None:
-                    log = self._logs.create(topic.name, topic.id, record.index, config)
+                    continue
                 partition = opened[record.index] = Partition(
                     log, self._clock, self._waiting, self._touched
                 )
@@ -132,6 +149,22 @@ class Partitions:
         self._by_topic[topic.name] = opened
         self.any_inspected = self.any_inspected or is_needed(config)
         self.topic_names[topic.id] = topic.name
+
+    def _log_of(self, topic: Topic, index: int, config: LogConfig) -> Log | None:
+        """The log as it was found at the start, or a new one; None if the disk refuses it.
+
+        A log of that name under another id is what a crash left of a deleted topic.
+        """
+        try:
+            found = self._logs.get(topic.name, index)
+            if found is not None and found.topic_id != topic.id:
+                self._logs.delete(topic.name, index)
+                found = None
+            return found or self._logs.create(topic.name, topic.id, index, config)
+        except RunnelError as error:
+            self._failed[topic.name, index] = error
+            _log.error("%s-%d cannot be opened: %s", topic.name, index, error)
+            return None
 
     def _assume_role(
         self, partition: Partition, record: PartitionRecord, broker_epoch: int
@@ -151,6 +184,6 @@ class Partitions:
         self.topic_names.pop(topic.id, None)
         for partition in partitions.values():
             partition.resign(-1, partition.leader_epoch)
+            self._touched.pop(partition, None)
             self._logs.delete(topic.name, partition.log.index)
         _log.info("topic %s deleted, %d partitions", topic.name, len(partitions))
-

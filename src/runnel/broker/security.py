@@ -1,4 +1,4 @@
-"""Who may do what. Every API names the right it needs; without an authorizer everyone has every right.
+"""Who may do what. Every API names the right it needs; without an authorizer all have it.
 
 The seam is here so that switching on ACLs changes this file and not the handlers: a handler asks
 `context.may(...)` for each resource that it touches, and dispatch asks for cluster-wide rights
@@ -35,7 +35,7 @@ class Resource(IntEnum):
 
 
 class Right(NamedTuple):
-    """A row of the table of rights: checked by dispatch if it is the cluster's, else by the handler."""
+    """What an API needs: dispatch checks it if it is the cluster's, else the handler does."""
 
     operation: Operation
     resource: Resource
@@ -67,4 +67,3 @@ class Authorizer(Protocol):
     def allows(
         self, principal: str, host: str, operation: Operation, resource: Resource, name: str
     ) -> bool: ...
-

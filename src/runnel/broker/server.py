@@ -154,12 +154,10 @@ class Broker:
         await self._dispatch.drain(self.settings.shutdown_timeout_ms)
 
     async def stop(self) -> None:
-        """After the connections are closed: flush everything, write the marker, leave the cluster."""
+        """With the connections closed: flush everything, write the marker, leave the cluster."""
         self.kill()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._logs.close_clean(
-            self._membership.broker_epoch, self.partitions.high_watermarks()
-        )
+        self._logs.close_clean(self._membership.broker_epoch, self.partitions.high_watermarks())
         await self._membership.stop()
 
     def kill(self) -> None:

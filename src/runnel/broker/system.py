@@ -36,7 +36,7 @@ class ThreadWorkers:
 
 
 def boot_id() -> str:
-    """Changes with every boot of the kernel, so it tells a killed process from a lost page cache."""
+    """Changes with every boot: it tells a killed process from a lost page cache."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -43,8 +43,9 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="runnel serve",
         description="Run one broker. Every Kafka client can connect to it.",
-        epilog="Any broker setting can be given with --set name=value, as RUNNEL_NAME_WITH_UNDERSCORES"
-        " in the environment, or in the file; flags win over the environment, that over the file.",
+        epilog="Any broker setting can be given with --set name=value, in the environment as"
+        " RUNNEL_NAME_WITH_UNDERSCORES, or in the file; flags win over the environment, that over"
+        " the file.",
     )
     parser.add_argument("--host", help=f"address to listen on (default {DEFAULT_HOST})")
     parser.add_argument(
@@ -95,6 +96,7 @@ def main(argv: Sequence[str]) -> int:
             Path(folder).mkdir(parents=True, exist_ok=True)
             locks.append(FolderLock(folder))
         run(_serve(settings, options.ready_file, started))
+        _log.info("stopped")
     except EXPECTED as error:
         return _failed(error)
     except ExceptionGroup as group:  # one of the broker's tasks ended it
@@ -102,6 +104,8 @@ def main(argv: Sequence[str]) -> int:
             raise
         return _failed(group.exceptions[0])
     finally:
+        if options.ready_file is not None:
+            options.ready_file.unlink(missing_ok=True)
         for lock in locks:
             lock.release()
     return 0
@@ -144,11 +148,8 @@ async def _serve(settings: Settings, ready_file: Path | None, started: float) ->
             listeners.close()
             await broker.stop()
     finally:
-        if ready_file is not None:
-            ready_file.unlink(missing_ok=True)
         await ports.store.close()
         workers.close()
-    _log.info("stopped")
 
 
 def _on_signal(stop: asyncio.Event, number: int) -> None:
@@ -161,11 +162,14 @@ def _tell_ready(
     addresses: list[str], settings: Settings, ready_file: Path | None, started: float
 ) -> None:
     """One line for a person; one file, put in place whole, for a program."""
-    where = ", ".join(addresses)
     _log.info(
         "runnel %s is ready on %s after %d ms, broker %d, data in %s",
-        __version__, where, (time.monotonic() - started) * 1000, settings.node_id, ", ".join(settings.log_dirs),
-    )  # fmt: skip
+        __version__,
+        ", ".join(addresses),
+        (time.monotonic() - started) * 1000,
+        settings.node_id,
+        ", ".join(settings.log_dirs),
+    )
     if ready_file is not None:
         draft = ready_file.with_name(ready_file.name + ".tmp")
         draft.write_text(json.dumps({"kafka": addresses, "pid": os.getpid()}) + "\n")

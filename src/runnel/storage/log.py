@@ -13,7 +13,7 @@ Rules:
 
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from runnel.config.topic import NEVER, LogConfig
@@ -29,7 +29,7 @@ from runnel.storage.producers import ProducerStates
 from runnel.storage.rebuild import rebuild_producers, rebuild_transactions, write_snapshot
 from runnel.storage.retention import ClockGuard, Deleted, expired
 from runnel.storage.segment import INDEX, LOG, SNAPSHOT, SUFFIXES, TIME_INDEX, TXN_INDEX, Segment
-from runnel.storage.timestamps import TimestampOffset, find_latest, find_timestamp
+from runnel.storage.timestamps import Candidate, batches_at_or_after, latest_batch
 from runnel.storage.transactions import AbortedTransaction, TransactionIndex, read_marker
 from runnel.storage.trash import Trash
 from runnel.types import FileSlice, TopicId, TopicPartition
@@ -302,13 +302,19 @@ class Log:
             )
             return segment.txn_index
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record that is not earlier than `timestamp`."""
-        return find_timestamp(self.segments, timestamp, self.log_start_offset)
+    def batches_at_or_after(self, timestamp: int) -> Iterator[Candidate]:
+        """Where the first record not earlier than `timestamp` may be. Raises KAFKA_STORAGE_ERROR."""
+        try:
+            yield from batches_at_or_after(self.segments, timestamp, self.log_start_offset)
+        except OSError as error:
+            raise self.fail(error) from error
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The latest record, the first of equals (KIP-734)."""
-        return find_latest(self.segments)
+    def latest_batch(self) -> Candidate | None:
+        """Where the latest record is, the first of equals (KIP-734). Raises KAFKA_STORAGE_ERROR."""
+        try:
+            return latest_batch(self.segments)
+        except OSError as error:
+            raise self.fail(error) from error
 
     def _slot_of(self, offset: int) -> int:
         """Which segment holds `offset`, or the first if it lies before all."""

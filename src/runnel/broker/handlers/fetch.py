@@ -129,9 +129,7 @@ def _plan(
     return Plan(served, total, cannot_wait, on)
 
 
-def _find(
-    context: RequestContext, services: Services, topic: TopicKey, index: int
-) -> Partition:
+def _find(context: RequestContext, services: Services, topic: TopicKey, index: int) -> Partition:
     name = topic if isinstance(topic, str) else services.partitions.name_of(topic)
     if context.authorizer is not None and not context.may(_READ, _TOPIC, name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)

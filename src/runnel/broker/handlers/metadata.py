@@ -49,9 +49,7 @@ def metadata(
     return _describe(context, services, request, {})
 
 
-def _to_create(
-    context: RequestContext, services: Services, request: MetadataRequest
-) -> list[str]:
+def _to_create(context: RequestContext, services: Services, request: MetadataRequest) -> list[str]:
     """Names that do not exist and may be created by asking for them."""
     if not (
         request.topics
@@ -63,8 +61,7 @@ def _to_create(
     return [
         name
         for name in dict.fromkeys(names)
-        if name not in services.image.topics
-        and context.may(Operation.CREATE, Resource.TOPIC, name)
+        if name not in services.image.topics and context.may(Operation.CREATE, Resource.TOPIC, name)
     ]
 
 
@@ -197,9 +194,7 @@ def _rights(
     context: RequestContext, resource: Resource, name: str, operations: tuple[Operation, ...]
 ) -> int:
     """Kafka's bit field: bit n is set if operation n is allowed."""
-    return sum(
-        1 << operation for operation in operations if context.may(operation, resource, name)
-    )
+    return sum(1 << operation for operation in operations if context.may(operation, resource, name))
 
 
 def describe_cluster(

@@ -15,8 +15,10 @@ async def init_producer_id(
 ) -> InitProducerIdResponse:
     try:
         if request.transactional_id is not None:
-            code = ErrorCode.NOT_COORDINATOR if request.transactional_id else (
-                ErrorCode.INVALID_REQUEST
+            code = (
+                ErrorCode.NOT_COORDINATOR
+                if request.transactional_id
+                else (ErrorCode.INVALID_REQUEST)
             )
             raise RunnelError(code, "no transaction coordinator on this broker")
         producer_id = await services.producer_ids.next()
