@@ -8,4 +8,6 @@ if ! command -v kcat >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
     apt-get install -y -q kcat >/dev/null 2>&1 || echo "kcat could not be installed" >&2
 fi
 
+[ -x .venv/bin/python ] || make setup
+
 exec .venv/bin/python -m tests.compat.run "$@"

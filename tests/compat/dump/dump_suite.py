@@ -102,7 +102,7 @@ class Suite:
             if "message.timestamp.type" not in topic.config:
                 assert record.timestamp_ms == FIRST_TIMESTAMP_MS + expected, record
         codecs = {batch.codec for log in logs for batch in log.batches}
-        assert codecs == {topic.codec}, codecs
+        assert codecs == {topic.codec}, f"the log has {codecs}, not {topic.codec}"
 
     def indexes_are_there(self, topic: Topic) -> None:
         """That the entries are right is said by the tool; here, that there are any."""

@@ -49,13 +49,14 @@ def read_folder(bootstrap: str, topics: list[str]) -> Folder:
         }
     )
     folder = Folder(cluster_id=cluster.cluster_id, topics={}, records=[])
+    starts: list[TopicPartition] = []
     for name in sorted(topics):
         topic = described[name].result(PATIENCE_S)
         partitions = [TopicPartition(name, index) for index in range(len(topic.partitions))]
         watermarks = [_watermarks(consumer, partition) for partition in partitions]
         folder["topics"][name] = ExpectedTopic(topic_id=str(topic.topic_id), watermarks=watermarks)
-        for partition, (low, _) in zip(partitions, watermarks, strict=True):
-            folder["records"].extend(_read(consumer, partition, low))
+        starts += [TopicPartition(name, index, low) for index, (low, _) in enumerate(watermarks)]
+    folder["records"] = _read(consumer, starts)
     consumer.close()
     return folder
 
@@ -66,23 +67,24 @@ def _watermarks(consumer: Consumer, partition: TopicPartition) -> tuple[int, int
     return found
 
 
-def _read(consumer: Consumer, partition: TopicPartition, low: int) -> list[ExpectedRecord]:
-    """Every record up to the end, which the consumer marks with an event of its own."""
-    consumer.assign([TopicPartition(partition.topic, partition.partition, low)])
+def _read(consumer: Consumer, starts: list[TopicPartition]) -> list[ExpectedRecord]:
+    """Every record up to the ends, which the consumer marks with events; sorted by their place."""
+    consumer.assign(starts)
+    ended: set[tuple[str | None, int | None]] = set()
     read: list[ExpectedRecord] = []
     deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        message = consumer.poll(0.2)
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
-            read.append(_record(message))
-        elif error.name() == "_PARTITION_EOF":
-            return read
-        else:
-            raise KafkaException(error)
-    raise AssertionError(f"{partition}: {len(read)} records and no end within {PATIENCE_S} s")
+    while len(ended) < len(starts):
+        assert time.monotonic() < deadline, f"{len(ended)} of {len(starts)} partitions ended"
+        for message in consumer.consume(1_000, timeout=0.1):
+            error = message.error()
+            if error is None:
+                read.append(_record(message))
+            elif error.name() == "_PARTITION_EOF":
+                ended.add((message.topic(), message.partition()))
+            else:
+                raise KafkaException(error)
+    read.sort(key=lambda record: (record["topic"], record["partition"], record["offset"]))
+    return read
 
 
 def _record(message: "Message[bytes, bytes]") -> ExpectedRecord:
