@@ -21,7 +21,7 @@ from runnel.cluster.values import NO_LEADER
 from tests.simulated.loop import SimClock, SimLoop, run
 from tests.simulated.store import FakeStore, StoreFaults
 
-FAULTS = StoreFaults(unknown=0.2, late_ms=300, delay_ms=5, compact=0.05, lose_leases=0.01)
+FAULTS = StoreFaults(unknown=0.2, late_ms=300, delay_ms=5, compact=0.05, lose_leases=0.03)
 KINDS = ("unknown, applied", "unknown, lost", "unknown, late", "compacted", "leases lost", "killed")
 
 
@@ -58,7 +58,7 @@ class Model:
 
     async def create(self, membership: Membership, name: str) -> None:
         self.doubtful.add(name)
-        count = self.chance.choice((1, 3, 200))
+        count = self.chance.choice((1, 2, 3, 150))
         (result,) = await membership.create_topics([NewTopic(name, count)])
         if isinstance(result, Topic):
             assert name not in self.names, "created twice"
@@ -121,7 +121,7 @@ async def four_lives_and_one(loop: SimLoop, seed: int) -> Counter[str]:
     return store.happened + Counter(killed=model.killed)
 
 
-@pytest.mark.parametrize("group", range(5))
+@pytest.mark.parametrize("group", range(3))
 def test_what_was_answered_is_true(group: int) -> None:
     happened: Counter[str] = Counter()
     for seed in range(group * 5, group * 5 + 5):

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from runnel.cluster.topics import NewTopic, TopicDefaults
 from runnel.cluster.values import Member
 from runnel.config.listeners import Listener
 from runnel.errors import ErrorCode, RunnelError
-from runnel.ports import Clock, MetadataStore, Put
+from runnel.ports import Clock, Compare, Delete, MetadataStore, Outcome, Put, TxnResult
 from tests.simulated.loop import SimClock, SimLoop, run
 from tests.simulated.store import FakeStore
 
@@ -273,5 +273,99 @@ def test_a_newer_feature_level_is_refused() -> None:
         with pytest.raises(RunnelError) as raised:
             await broker(store, SimClock(loop)).register()
         assert raised.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+    run(main)
+
+
+class RecordingStore(FakeStore):
+    """Remembers every transaction, to apply it once more when nobody expects it."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(1))
+        self.sent: list[tuple[Sequence[Compare], Sequence[Put | Delete]]] = []
+        self.lost_answers = 0
+
+    async def txn(self, compares: Sequence[Compare], writes: Sequence[Put | Delete]) -> TxnResult:
+        self.sent.append((compares, writes))
+        result = await super().txn(compares, writes)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            return TxnResult(Outcome.UNKNOWN, 0)
+        return result
+
+
+def test_a_transaction_that_comes_late_changes_nothing() -> None:
+    """Above all, the creation of a topic that was deleted since does not bring it back."""
+
+    async def main(loop: SimLoop) -> None:
+        store = RecordingStore()
+        membership = broker(store, SimClock(loop))
+
+        async def work() -> None:
+            results = await membership.create_topics([NewTopic("kept", 2), NewTopic("gone", 200)])
+            await membership.delete_topics([created(results[1]).id])
+            await membership.allocate_producer_ids()
+            before = membership.image
+            sent = list(store.sent)
+            for compares, writes in sent:
+                await store.txn(compares, writes)
+            await asyncio.sleep(1)
+            after = membership.image
+            assert (after.topics, after.unnamed) == (before.topics, before.unnamed)
+            assert (after.brokers, after.controller) == (before.brokers, before.controller)
+            assert after.producer_ids == before.producer_ids
+
+        await one_life(membership, work)
+
+    run(main)
+
+
+def test_an_epoch_whose_answer_was_lost_is_taken_over() -> None:
+    async def main(loop: SimLoop) -> None:
+        store = RecordingStore()
+        await one_life(broker(store, SimClock(loop)), nothing)
+        store.lost_answers = 1
+        membership = broker(store, SimClock(loop), seed=2)
+        await one_life(membership, nothing)
+        (entry,) = (await store.read("epoch/0")).entries
+        assert (entry.version, entry.mod_revision) == (2, membership.broker_epoch)
+
+    run(main)
+
+
+def test_three_brokers_and_the_restart_of_one() -> None:
+    async def main(loop: SimLoop) -> None:
+        store = FakeStore(random.Random(1))
+        clock = SimClock(loop)
+        members = [broker(store, clock, seed=n, id=n, boot_id="b") for n in range(3)]
+        async with asyncio.TaskGroup() as tasks:
+            for member in members:
+                await member.register()
+                await member.start(tasks)
+            await asyncio.sleep(1)
+            assert [member.is_controller for member in members] == [True, False, False]
+            (refused,) = await members[1].create_topics([NewTopic("t")])
+            assert isinstance(refused, RunnelError) and refused.code is ErrorCode.NOT_CONTROLLER
+            configs = {"min.insync.replicas": "3"}
+            new = [NewTopic("strict", 6, 3, configs=configs), NewTopic("loose", 6, 3)]
+            for result in await members[0].create_topics(new):
+                created(result)
+            await asyncio.sleep(1)
+            assert all(member.image.topics == members[0].image.topics for member in members)
+            await members[2].stop()
+            again = broker(store, clock, seed=7, id=2, boot_id="b")
+            await again.register()
+            await again.start(tasks)
+            me = Member(2, again.broker_epoch)
+            for partition in again.image.topics["strict"].partitions:
+                assert partition.elr == (me,), "below the minimum its claim is kept"
+                assert sorted(partition.isr_ids) == [0, 1]
+            for partition in again.image.topics["loose"].partitions:
+                assert partition.elr == () and sorted(partition.isr_ids) == [0, 1]
+                assert partition.leader in (0, 1)
+                assert partition.leader_epoch == (1 if partition.replicas[0] == 2 else 0)
+            assert not any(p.recovering for p in again.image.topics["strict"].partitions)
+            for member in (*members[:2], again):
+                await member.stop()
 
     run(main)
