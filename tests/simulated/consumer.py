@@ -129,7 +129,7 @@ class Consumer(Reader):
 
     async def run(self) -> None:
         while not self.stopping:
-            await asyncio.sleep(self.chance.expovariate(1 / 0.15))
+            await asyncio.sleep(self.chance.expovariate(1 / 0.3))
             try:
                 await self._poll()
                 if self.chance.random() < 0.2:

@@ -23,8 +23,6 @@ from runnel.broker.connection import Connection, Handle, Part
 from runnel.types import FileSlice
 from tests.simulated.loop import Process, SimLoop
 
-SOCKET_BUFFER_BYTES = 64 * 1024
-
 
 class Served(Protocol):
     """The broker as the network sees it."""
@@ -144,14 +142,15 @@ class ServerEnd:
 
     def _write(self) -> None:
         """Slices are read only now, as `sendfile` would."""
+        window = self._link.window_bytes
         while self._unsent and self._is_open:
-            room = self._link.window_bytes - self._in_flight_bytes
-            if room <= 0:
-                return
             part = self._unsent.popleft()
-            size = min(_size(part), room)
-            if size < _size(part):
-                self._unsent.appendleft(_rest(part, size))
+            size = _size(part)
+            if window is not None and size > (room := window - self._in_flight_bytes):
+                self._unsent.appendleft(part if room == 0 else _rest(part, room))
+                size = room
+            if size == 0:
+                return
             data = (
                 part.file.read_at(part.position, size)
                 if isinstance(part, FileSlice)
@@ -161,9 +160,10 @@ class ServerEnd:
                 self.close("a file ends before its slice")
                 return
             self._unsent_bytes -= size
-            self._in_flight_bytes += size
             self._link.to_client.send(data)
-            self._link.to_client.then(partial(self._in_process, self._left, size))
+            if window is not None:
+                self._in_flight_bytes += size
+                self._link.to_client.then(partial(self._in_process, self._left, size))
 
     def _left(self, size: int) -> None:
         self._in_flight_bytes -= size
@@ -194,10 +194,10 @@ class Link:
         self.ended: Callable[[], None] = lambda: None
         self.is_open = True
         chance, faults = network.chance, network.faults
-        self.window_bytes = SOCKET_BUFFER_BYTES
+        self.window_bytes: int | None = None  # of a slow reader: how much may be under way to it
         if chance.random() < faults.slow:
             network.counts.slow_readers += 1
-            self.window_bytes = chance.randint(16, 512)
+            self.window_bytes = chance.randint(64, 1024)
         cuts: list[int | None] = [None, None]
         self._is_silent = False
         if chance.random() < faults.cut:

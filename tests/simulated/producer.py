@@ -164,6 +164,7 @@ class Producer:
         raw = bytearray(payload.batch(values, self._chance, self._now_ms()))
         raw[self._chance.randrange(61, len(raw))] ^= 1 << self._chance.randrange(8)
         send = self._history.send(self.name, partition, values)
+        send.attempts = 0
         await self._settle(_Batch(send, bytes(raw)), attempts_max=1)
 
     async def _send_burst(self, batches: list[_Batch]) -> None:
@@ -199,6 +200,7 @@ class Producer:
     def _submit(self, batch: _Batch) -> "asyncio.Future[Any]":
         habits, partition = self._habits, batch.send.partition
         batch.send.attempts += 1
+        batch.send.repeated = self._history.tick()
         topic = TopicProduceData(
             name=partition.topic,
             partition_data=[PartitionProduceData(index=partition.index, records=batch.raw)],

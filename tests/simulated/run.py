@@ -34,7 +34,7 @@ from tests.simulated.world import TOPICS, World
 from tests.support.checker import check
 from tests.support.history import Outcome, Record, Send
 
-FAULTY_SECONDS: Final = 40.0
+FAULTY_SECONDS: Final = 30.0
 CALM_SECONDS: Final = 4.0
 PRODUCE_VERSIONS: Final = (3, 7, 8, 9, 12, 13)
 FETCH_VERSIONS: Final = (4, 6, 7, 11, 12, 13, 15, 16, 18)
@@ -67,7 +67,7 @@ MUST_HAPPEN: Final = (
     "sends_fail",
     "sends_unknown",
     "requests repeated",
-    "duplicates suppressed",
+    "duplicates_suppressed",
     "duplicates_of_plain_producers",
     "acknowledged_and_lost_by_power",
     "acknowledged_and_deleted",
@@ -196,15 +196,15 @@ class _Run:
 
     def _start_producers(self) -> "list[asyncio.Task[None]]":
         every = [partition for topic in TOPICS for partition in topic.partitions]
-        for number in range(6):
-            idempotent = number < 4
+        for number in range(5):
+            idempotent = number < 3
             habits = Habits(
                 acks=-1 if number % 2 == 0 else 1,
                 idempotent=idempotent,
                 burst_max=self._chance.choice((1, 3, 5)) if idempotent else 1,
                 codec=self._chance.choice(CODECS),
                 version=self._chance.choice(PRODUCE_VERSIONS),
-                pause_s=self._chance.uniform(0.1, 0.5),
+                pause_s=self._chance.uniform(0.2, 0.9),
             )
             if habits.codec == Compression.ZSTD and habits.version < 7:
                 habits = Habits(idempotent=idempotent, burst_max=1, version=7)

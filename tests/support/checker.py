@@ -98,8 +98,7 @@ class _Judge:
         self.send_of = {value: send for send in self.sends for value in send.values}
 
     def run(self, *, may_delete: bool) -> None:
-        for send in self.sends:
-            self.verdict.count(f"sends_{send.outcome.value}")
+        self.count_sends()
         self.check_values()
         self.check_offsets()
         self.check_order()
@@ -110,8 +109,22 @@ class _Judge:
         if not may_delete:
             self.check_start()
 
+    def count_sends(self) -> None:
+        """A value that was read before its producer sent it again, with success, was recognised."""
+        read_at: dict[str, int] = {}
+        for poll in self.polls:
+            for _, value in poll.records:
+                read_at.setdefault(value, poll.ended)
+        for send in self.sends:
+            self.verdict.count(f"sends_{send.outcome.value}")
+            is_acknowledged = send.idempotent and send.outcome is Outcome.OK
+            if is_acknowledged and read_at.get(send.values[0], send.ended) < send.repeated:
+                self.verdict.count("duplicates_suppressed")
+
     def report(self, name: str, detail: str) -> None:
-        self.verdict.anomalies.append(Anomaly(name, self.partition, detail))
+        anomaly = Anomaly(name, self.partition, detail)
+        if anomaly not in self.verdict.anomalies[-100:]:  # every later reader sees it again
+            self.verdict.anomalies.append(anomaly)
 
     def may_be_lost(self, offset: int, began: int, before: int | None = None) -> bool:
         """Whether a crash after `began` may have taken what was written at `offset`."""

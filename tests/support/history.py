@@ -37,6 +37,7 @@ class Send:
     idempotent: bool = False
     acks_all: bool = True
     attempts: int = 1
+    repeated: int = -1  # when the last attempt began
     ended: int = -1
     ended_ms: int = -1
     outcome: Outcome = Outcome.UNKNOWN
