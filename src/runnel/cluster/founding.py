@@ -18,13 +18,14 @@ class Founded(NamedTuple):
 
 async def ensure_cluster(store: MetadataStore, random: Random, proposal: str) -> Founded:
     """The cluster's id; whoever comes first names it, with `proposal` if that is not empty."""
-    is_new = False
+    named = ""
     while True:
         image = load(await store.read(values.CLUSTER))
         if image.cluster is not None:
-            return Founded(image.cluster_id, is_new)
-        await store.txn(*decide.found_cluster(proposal or text_of(new_id(random))))
-        is_new = True
+            return Founded(image.cluster_id, is_new=image.cluster_id == named)
+        # The same name at every attempt: one of unknown outcome may be applied late.
+        named = named or proposal or text_of(new_id(random))
+        await store.txn(*decide.found_cluster(named))
 
 
 def new_id(random: Random) -> TopicId:

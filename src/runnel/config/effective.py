@@ -37,9 +37,7 @@ def effective_topic_configs(
             yield _from_broker(name, definition, given)
 
 
-def _from_broker(
-    name: str, definition: Definition, given: Mapping[str, str]
-) -> EffectiveConfig:
+def _from_broker(name: str, definition: Definition, given: Mapping[str, str]) -> EffectiveConfig:
     for broker_name, factor in SYNONYMS.get(name, ()):
         if broker_name in given:
             text = given[broker_name]
