@@ -71,9 +71,7 @@ class BatchHeader(NamedTuple):
 
     def stamped(self, base_offset: int, leader_epoch: int) -> Self:
         """As it reads after `stamp`."""
-        return _new_tuple(
-            self.__class__, (base_offset, self.length, leader_epoch, *self[3:])
-        )
+        return _new_tuple(self.__class__, (base_offset, self.length, leader_epoch, *self[3:]))
 
     @property
     def size(self) -> int:
