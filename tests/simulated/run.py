@@ -307,13 +307,19 @@ class _Run:
                     )
 
 
-def run_many(seeds: Iterable[int], jobs: int = 1) -> tuple[dict[str, int], list[Result]]:
+def run_many(
+    seeds: Iterable[int], jobs: int = 1, *, until_failure: bool = False
+) -> tuple[dict[str, int], list[Result]]:
     """Totals of all, and the runs that failed."""
+    results: list[Result] = []
     if jobs > 1:
         with ProcessPoolExecutor(jobs) as pool:
-            results = list(pool.map(run_seed, seeds, chunksize=4))
+            results += pool.map(run_seed, seeds, chunksize=4)
     else:
-        results = [run_seed(seed) for seed in seeds]
+        for seed in seeds:
+            results.append(run_seed(seed))
+            if until_failure and results[-1].failures:
+                break
     totals: Counter[str] = Counter(dict.fromkeys(MUST_HAPPEN, 0))
     for result in results:
         totals.update(result.totals)
@@ -332,6 +338,7 @@ def main() -> int:
     parser.add_argument("seed", nargs="?", type=int, default=0)
     parser.add_argument("--seeds", type=int, help="how many, from 0 on")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--until-failure", action="store_true", help="with one job: stop there")
     options = parser.parse_args()
     if options.seeds is None:
         result = run_seed(options.seed)
@@ -339,7 +346,9 @@ def main() -> int:
         print("\n".join(result.trace))
         print(f"seed {result.seed}: history {result.digest}")
     else:
-        totals, failed = run_many(range(options.seeds), options.jobs)
+        totals, failed = run_many(
+            range(options.seeds), options.jobs, until_failure=options.until_failure
+        )
     for name in sorted(totals):
         print(f"{totals[name]:>10}  {name}")
     for result in failed:
