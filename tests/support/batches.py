@@ -7,6 +7,7 @@ from runnel.native.encode import encode
 from runnel.storage.transactions import ABORT, COMMIT
 from runnel.wire.batch import BatchHeader
 
+
 def make_batch(
     base_offset: int,
     count: int = 1,

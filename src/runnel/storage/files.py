@@ -150,6 +150,8 @@ class MemoryDisk:
             raise FileNotFoundError(path)
 
     def remove_tree(self, path: str) -> None:
+        if path not in self._folders:
+            raise FileNotFoundError(path)
         for name in [p for p in self._files if p.startswith(path + "/")]:
             del self._files[name]
         self._folders = {p for p in self._folders if p != path and not p.startswith(path + "/")}

@@ -64,7 +64,7 @@ class Flush:
 
 def write_index(disk: Disk, write: IndexWrite) -> None:
     """Bring an index file up to date, without syncing it. Raises OSError."""
-    if write.cut and not write.position and not write.data and not disk.exists(write.path):
+    if not write.create and not disk.exists(write.path):
         return
     file = disk.open(write.path, create=True)
     if write.cut:

@@ -32,6 +32,7 @@ class IndexWrite(NamedTuple):
     position: int
     data: bytes
     cut: bool
+    create: bool = True  # the file, even if there is nothing to write
 
 
 class OffsetIndex:

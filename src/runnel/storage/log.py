@@ -303,7 +303,7 @@ class Log:
             return segment.txn_index
 
     def batches_at_or_after(self, timestamp: int) -> Iterator[Candidate]:
-        """Where the first record not earlier than `timestamp` may be. Raises KAFKA_STORAGE_ERROR."""
+        """Where the first record not before `timestamp` may be. Raises KAFKA_STORAGE_ERROR."""
         try:
             yield from batches_at_or_after(self.segments, timestamp, self.log_start_offset)
         except OSError as error:

@@ -271,6 +271,8 @@ class LogStore:
 
     def _adopt(self, log: Log, directory: str) -> None:
         self._logs[log.partition] = log
+        if directory == MEMORY_FOLDER:
+            return  # nothing of it is checkpointed
         log.on_offsets_lowered = lambda: self._offsets_lowered(directory)
         log.on_failed = lambda: self._note_failure(directory)
 

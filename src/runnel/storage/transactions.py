@@ -75,7 +75,7 @@ class TransactionIndex:
         if first == len(self.entries) and not self.cut:
             return None
         data = b"".join([_ENTRY.pack(VERSION, *entry) for entry in self.entries[first:]])
-        return IndexWrite(path, first * ENTRY_SIZE, data, self.cut)
+        return IndexWrite(path, first * ENTRY_SIZE, data, self.cut, create=bool(self.entries))
 
     def written(self) -> None:
         self.written_count = len(self.entries)

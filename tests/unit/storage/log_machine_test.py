@@ -261,7 +261,7 @@ class LogMachine(RuleBasedStateMachine):
                 marker = read_marker(raw) if header.is_control else None
                 ended = states.update(header, marker)
                 aborted += [ended] if ended else []
-        entries = {s: p for s, p in self.log.producers.producers.items()}
+        entries = self.log.producers.producers
         assert entries.keys() == states.producers.keys()
         for producer_id, producer in entries.items():
             other = states.producers[producer_id]
@@ -288,6 +288,6 @@ def test_the_log_keeps_what_the_model_keeps() -> None:
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
-    case().runTest()  # type: ignore[no-untyped-call]  # unittest's
+    case().runTest()
     print(f"\n{EXAMPLES} examples: {dict(done)}")
     assert all(done[kind] for kind in ("appended", "truncated", "kills", "power losses", "rolled"))

@@ -91,18 +91,18 @@ def _kept_before(position: int) -> int:
     return sum(end <= position for end in ENDS)
 
 
-def _damages() -> Iterator[tuple[str, int, bytes]]:
+def _damages() -> Iterator[tuple[str, bytes]]:
     for position in range(FIRST_OF_LAST_THREE, len(WHOLE)):
-        yield "cut", position, WHOLE[:position]
-        yield "zero-filled", position, WHOLE[:position] + bytes(len(WHOLE) - position)
-        yield "zero-filled page", position, WHOLE[:position] + bytes(700)
+        yield "cut", WHOLE[:position]
+        yield "zero-filled", WHOLE[:position] + bytes(len(WHOLE) - position)
+        yield "zero-filled page", WHOLE[:position] + bytes(700)
         garbage = bytes((17 * i + position) & 0xFF for i in range(1, len(WHOLE) - position + 1))
-        yield "garbled", position, WHOLE[:position] + garbage
+        yield "garbled", WHOLE[:position] + garbage
 
 
 def test_a_damaged_tail_is_cut_where_the_damage_begins() -> None:
     counts: Counter[str] = Counter()
-    for kind, position, content in _damages():
+    for kind, content in _damages():
         intact = next(
             (i for i, (a, b) in enumerate(zip(content, WHOLE, strict=False)) if a != b),
             min(len(content), len(WHOLE)),

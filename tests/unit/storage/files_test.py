@@ -1,0 +1,118 @@
+"""The operating system's disk and the one in memory keep the same contract."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runnel.ports import Disk
+from runnel.storage.files import MemoryDisk, OpenFiles, OsDisk, write_all
+from tests.simulated.disk import SimDisk
+
+
+@pytest.fixture(params=["os", "memory", "simulated"])
+def disk_and_root(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
+    disks: dict[str, Callable[[], Disk]] = {
+        "os": OsDisk,
+        "memory": MemoryDisk,
+        "simulated": lambda: SimDisk(0),
+    }
+    disk = disks[request.param]()
+    root = str(tmp_path) + "/data"
+    disk.make_dir(root)
+    return disk, root
+
+
+def test_write_read_truncate(disk_and_root: tuple[Disk, str]) -> None:
+    disk, root = disk_and_root
+    file = disk.open(f"{root}/a", create=True)
+    write_all(file, 0, b"hello world")
+    write_all(file, 6, memoryview(b"there"))
+    assert file.read_at(0, 100) == b"hello there"
+    assert file.read_at(6, 3) == b"the"
+    assert file.read_at(50, 3) == b""
+    file.truncate(5)
+    file.sync()
+    assert (file.size(), disk.size(f"{root}/a"), disk.read_whole(f"{root}/a")) == (5, 5, b"hello")
+    write_all(file, 8, b"x")
+    assert file.read_at(0, 100) == b"hello\0\0\0x"
+
+
+def test_names(disk_and_root: tuple[Disk, str]) -> None:
+    disk, root = disk_and_root
+    disk.make_dir(f"{root}/t-0")
+    disk.make_dir(f"{root}/t-0")
+    for name in ("b", "a"):
+        write_all(disk.open(f"{root}/t-0/{name}", create=True), 0, name.encode())
+    assert list(disk.list(f"{root}/t-0")) == ["a", "b"]
+    disk.rename(f"{root}/t-0/a", f"{root}/t-0/b")
+    assert disk.read_whole(f"{root}/t-0/b") == b"a"
+    disk.rename(f"{root}/t-0", f"{root}/t-1")
+    disk.sync_dir(root)
+    assert not disk.exists(f"{root}/t-0/b")
+    assert disk.exists(f"{root}/t-1/b")
+    assert disk.modified_ms(f"{root}/t-1/b") >= 0
+    disk.remove(f"{root}/t-1/b")
+    assert list(disk.list(f"{root}/t-1")) == []
+    disk.remove_tree(f"{root}/t-1")
+    assert list(disk.list(root)) == []
+
+
+def test_what_is_missing_is_not_found(disk_and_root: tuple[Disk, str]) -> None:
+    disk, root = disk_and_root
+    missing = f"{root}/missing"
+    for attempt in (
+        disk.open,
+        disk.read_whole,
+        disk.size,
+        disk.remove,
+        disk.list,
+        disk.remove_tree,
+    ):
+        with pytest.raises(FileNotFoundError):
+            attempt(missing)
+    with pytest.raises(FileNotFoundError):
+        disk.rename(missing, root + "/x")
+
+
+def test_a_descriptor_lives_as_long_as_someone_holds_its_file(tmp_path: Path) -> None:
+    disk = OsDisk()
+    path = str(tmp_path / "f")
+    file = disk.open(path, create=True)
+    write_all(file, 0, b"data")
+    held, fd = file, file.fileno()
+    disk.remove(path)
+    del file
+    assert os.pread(held.fileno(), 4, 0) == b"data"
+    del held
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_memory_files_can_be_sent_by_the_kernel() -> None:
+    disk = MemoryDisk()
+    file = disk.open("f", create=True)
+    write_all(file, 0, b"data")
+    reading, writing = os.pipe()
+    try:
+        assert os.sendfile(writing, file.fileno(), 0, 4) == 4
+        assert os.read(reading, 10) == b"data"
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+class _Holder:
+    released = 0
+
+    def release(self) -> None:
+        self.released += 1
+
+
+def test_open_files_are_bounded() -> None:
+    cache, holders = OpenFiles(3), [_Holder() for _ in range(5)]
+    for holder in holders:
+        cache.opened(holder)
+    assert len(cache) == 3
+    assert [holder.released for holder in holders] == [1, 1, 0, 0, 0]
