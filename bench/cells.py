@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import clients, latency, load, restart
+from bench.load import Result
 from tests.support.kafka_tools import free_port
 from tests.support.process import BrokerProcess
 
@@ -30,11 +31,18 @@ class Scale(NamedTuple):
     client_messages: int = 50_000
     megabytes: int = 1000
     samples: int = 3000
-    partitions: int = 1000
 
-    @classmethod
-    def quick(cls) -> "Scale":
-        return cls(20_000, 10_000, 200, 500, 200)
+
+QUICK = Scale(20_000, 10_000, 200, 500)
+REOPENED_PARTITIONS = 1000
+
+
+class Figure(NamedTuple):
+    """`cpu` is what the broker used per request in microseconds, or per GB in seconds."""
+
+    value: float
+    cpu: float | None = None
+    generator_busy: float | None = None
 
 
 class Measure(NamedTuple):
@@ -45,7 +53,7 @@ class Measure(NamedTuple):
     goal: str = ""
 
 
-Figures = dict[str, float]
+Figures = dict[str, Figure]
 
 
 class Cell(NamedTuple):
@@ -54,83 +62,87 @@ class Cell(NamedTuple):
     starts_its_own: bool = False  # needs a broker that it may start and end
 
 
+def requests_cell(name: str, goal: str, run: Callable[[Target, Scale], Result]) -> Cell:
+    def figures(target: Target, scale: Scale) -> Figures:
+        result = run(target, scale)
+        cpu = None if result.cpu_s is None else result.cpu_s / result.request_count * 1e6
+        return {name: Figure(result.requests_per_second, cpu, result.busy)}
+
+    return Cell((Measure(name, "requests/s", goal),), figures)
+
+
+def megabytes_cell(name: str, goal: str, run: Callable[[Target, Scale], Result]) -> Cell:
+    def figures(target: Target, scale: Scale) -> Figures:
+        result = run(target, scale)
+        cpu = None if result.cpu_s is None else result.cpu_s / result.byte_count * 1e9
+        return {name: Figure(result.megabytes_per_second, cpu, result.busy)}
+
+    return Cell((Measure(name, "MB/s", goal),), figures)
+
+
+def latency_cell(name: str, run: Callable[[Target, Scale], latency.Latency]) -> Cell:
+    names = [f"{name} {part}" for part in ("p50", "p99", "p99.9")]
+
+    def figures(target: Target, scale: Scale) -> Figures:
+        return dict(zip(names, map(Figure, run(target, scale)), strict=True))
+
+    return Cell(tuple(Measure(each, "us") for each in names), figures)
+
+
 def _unbatched(connections: int) -> Cell:
-    name = f"unbatched produce, {connections} connection{'s' * (connections > 1)}"
-
-    def run(target: Target, scale: Scale) -> Figures:
-        result = load.unbatched(target.address, connections=connections, requests=scale.requests)
-        return {name: result.requests_per_second, "generator busy": result.busy}
-
-    return Cell((Measure(name, "requests/s"),), run)
-
-
-def _client_unbatched() -> Cell:
-    name = "unbatched produce, librdkafka"
-
-    def run(target: Target, scale: Scale) -> Figures:
-        result = clients.unbatched(target.address, messages=scale.client_messages)
-        return {name: result.requests_per_second, "generator busy": result.busy}
-
-    return Cell((Measure(name, "requests/s", ">= 25,000"),), run)
+    return requests_cell(
+        f"unbatched produce, {_connections(connections)}",
+        "",
+        lambda target, scale: load.unbatched(
+            target.address, connections=connections, requests=scale.requests, pid=target.pid
+        ),
+    )
 
 
 def _produce(connections: int) -> Cell:
-    name = f"produce 1 KiB, {connections} connection{'s' * (connections > 1)}"
-
-    def run(target: Target, scale: Scale) -> Figures:
-        result = load.produce(target.address, connections=connections, megabytes=scale.megabytes)
-        return {name: result.megabytes_per_second, "generator busy": result.busy}
-
-    return Cell((Measure(name, "MB/s"),), run)
-
-
-def _client_produce() -> Cell:
-    name = "produce 1 KiB, librdkafka"
-
-    def run(target: Target, scale: Scale) -> Figures:
-        result = clients.produce(target.address, megabytes=scale.megabytes)
-        return {name: result.megabytes_per_second, "generator busy": result.busy}
-
-    return Cell((Measure(name, "MB/s", ">= 300"),), run)
+    return megabytes_cell(
+        f"produce 1 KiB, {_connections(connections)}",
+        "",
+        lambda target, scale: load.produce(
+            target.address, connections=connections, megabytes=scale.megabytes, pid=target.pid
+        ),
+    )
 
 
 def _fetch(connections: int) -> Cell:
-    name = f"fetch, {connections} connection{'s' * (connections > 1)}"
+    return megabytes_cell(
+        f"fetch, {_connections(connections)}",
+        "",
+        lambda target, scale: load.fetch(
+            target.address, connections=connections, megabytes=scale.megabytes, pid=target.pid
+        ),
+    )
 
-    def run(target: Target, scale: Scale) -> Figures:
-        result = load.fetch(target.address, connections=connections, megabytes=scale.megabytes)
-        return {name: result.megabytes_per_second, "generator busy": result.busy}
 
-    return Cell((Measure(name, "MB/s"),), run)
-
-
-def _latency(name: str, measure: Callable[..., latency.Latency]) -> Cell:
-    def run(target: Target, scale: Scale) -> Figures:
-        found = measure(target.address, samples=scale.samples)
-        return {f"{name} p50": found.p50, f"{name} p99": found.p99, f"{name} p99.9": found.p999}
-
-    return Cell(tuple(Measure(f"{name} {part}", "us") for part in ("p50", "p99", "p99.9")), run)
+def _connections(count: int) -> str:
+    return "1 connection" if count == 1 else f"{count} connections"
 
 
 def _restart() -> Cell:
     start, clean, killed = (
         Measure("start to first Metadata answer", "ms", "<= 300"),
-        Measure("reopen 1,000 partitions, clean stop", "s", "< 2"),
-        Measure("reopen 1,000 partitions, kill -9", "s", "< 2"),
+        Measure(f"reopen {REOPENED_PARTITIONS:,} partitions, clean stop", "s", "< 2"),
+        Measure(f"reopen {REOPENED_PARTITIONS:,} partitions, kill -9", "s", "< 2"),
     )
 
-    def run(target: Target, scale: Scale) -> Figures:
+    def run(target: Target, _scale: Scale) -> Figures:
         assert target.settings is not None
         with tempfile.TemporaryDirectory(prefix="runnel-bench-") as folder:
             broker = BrokerProcess(
                 Path(folder) / "data", settings=target.settings, port=free_port()
             )
-            figures = {start.name: restart.start_ms(broker)}
             try:
+                figures = {start.name: Figure(restart.start_ms(broker))}
                 for measure, is_clean in ((clean, True), (killed, False)):
-                    figures[measure.name] = restart.reopen_s(
-                        broker, partitions=scale.partitions, clean=is_clean
+                    seconds = restart.reopen_s(
+                        broker, partitions=REOPENED_PARTITIONS, clean=is_clean
                     )
+                    figures[measure.name] = Figure(seconds)
             finally:
                 broker.kill()
         return figures
@@ -141,13 +153,31 @@ def _restart() -> Cell:
 CELLS: tuple[Cell, ...] = (
     _unbatched(1),
     _unbatched(4),
-    _client_unbatched(),
-    _client_produce(),
+    requests_cell(
+        "unbatched produce, librdkafka",
+        ">= 25,000",
+        lambda target, scale: clients.unbatched(
+            target.address, messages=scale.client_messages, pid=target.pid
+        ),
+    ),
+    megabytes_cell(
+        "produce 1 KiB, librdkafka",
+        ">= 300",
+        lambda target, scale: clients.produce(
+            target.address, megabytes=scale.megabytes, pid=target.pid
+        ),
+    ),
     _produce(1),
     _produce(4),
     _fetch(1),
     _fetch(4),
-    _latency("sync produce", latency.sync_produce),
-    _latency("end to end", latency.end_to_end),
+    latency_cell(
+        "sync produce",
+        lambda target, scale: latency.sync_produce(target.address, samples=scale.samples),
+    ),
+    latency_cell(
+        "end to end",
+        lambda target, scale: latency.end_to_end(target.address, samples=scale.samples),
+    ),
     _restart(),
 )

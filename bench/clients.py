@@ -15,6 +15,7 @@ from bench.load import (
     Result,
     unique_name,
 )
+from bench.machine import Usage
 from bench.pipeline import LoadError
 from tests.support.wire_client import WireClient
 
@@ -24,17 +25,17 @@ MESSAGES_PER_CALL = 1000
 FLUSH_TIMEOUT_S = 120.0
 
 
-def unbatched(address: tuple[str, int], *, messages: int) -> Result:
+def unbatched(address: tuple[str, int], *, messages: int, pid: int | None = None) -> Result:
     """One record per request: no linger, batches of one."""
     settings = {"linger.ms": 0, "batch.num.messages": 1, "max.in.flight": 100}
-    return _produce(address, "rdkafka-unbatched", settings, SMALL_RECORD_BYTES, messages)
+    return _produce(address, "rdkafka-unbatched", settings, SMALL_RECORD_BYTES, messages, pid)
 
 
-def produce(address: tuple[str, int], *, megabytes: int) -> Result:
+def produce(address: tuple[str, int], *, megabytes: int, pid: int | None = None) -> Result:
     """Records of 1 KiB in batches of up to 1 MB. Bytes are those of the values alone."""
     settings = {"linger.ms": 5, "batch.num.messages": 10_000, "batch.size": BATCH_BYTES_MAX}
     messages = megabytes * 1_000_000 // LARGE_RECORD_BYTES
-    return _produce(address, "rdkafka-produce", settings, LARGE_RECORD_BYTES, messages)
+    return _produce(address, "rdkafka-produce", settings, LARGE_RECORD_BYTES, messages, pid)
 
 
 def _produce(
@@ -43,6 +44,7 @@ def _produce(
     settings: dict[str, int],
     record_bytes: int,
     messages: int,
+    pid: int | None,
 ) -> Result:
     host, port = address
     with WireClient(address) as client:
@@ -58,12 +60,13 @@ def _produce(
             }
         )
         producer.list_topics(topic.name, timeout=10)  # connected and warm before the clock starts
-        cpu_s, started = time.process_time(), time.perf_counter()
+        usage, own_cpu_s, started = Usage(pid), time.process_time(), time.perf_counter()
         _send(producer, topic.name, bytes(record_bytes), messages)
         seconds = time.perf_counter() - started
-        cpu_s = time.process_time() - cpu_s
+        own_cpu_s = time.process_time() - own_cpu_s
+        cpu_s = usage.cpu_s()
         drop_topic(client, topic)
-    return Result(seconds, messages, messages * record_bytes, cpu_s / seconds)
+    return Result(seconds, messages, messages * record_bytes, own_cpu_s / seconds, cpu_s)
 
 
 def _send(producer: Producer, topic: str, value: bytes, messages: int) -> None:

@@ -23,6 +23,7 @@ from bench.frames import (
     produce_frame,
     produce_reply_shape,
 )
+from bench.machine import Usage
 from bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive
 from tests.support.wire_client import Topic, WireClient
 
@@ -38,12 +39,16 @@ FETCH_MAX_BYTES = 1024 * 1024
 
 
 class Result(NamedTuple):
-    """`busy` is the share of one core that the generator used: near 1 it was the bottleneck."""
+    """`busy` is the share of one core that the generator used: near 1 it was the bottleneck.
+
+    `cpu_s` is what the broker used in that time, where its process is known.
+    """
 
     seconds: float
     request_count: int
     byte_count: int
     busy: float
+    cpu_s: float | None = None
 
     @property
     def requests_per_second(self) -> float:
@@ -59,7 +64,12 @@ def unique_name(purpose: str) -> str:
 
 
 def unbatched(
-    address: tuple[str, int], *, connections: int, requests: int, acks: int = 1
+    address: tuple[str, int],
+    *,
+    connections: int,
+    requests: int,
+    acks: int = 1,
+    pid: int | None = None,
 ) -> Result:
     """One 100-byte record per request."""
     batch = make_batch(SMALL_RECORD_BYTES, 1)
@@ -83,7 +93,7 @@ def unbatched(
             )
             for number in range(connections)
         ]
-        result = _measure(pipelines, len(batch.data))
+        result = _measure(pipelines, len(batch.data), pid)
         drop_topic(client, topic)
     return result
 
@@ -97,6 +107,7 @@ def fill(
     connections: int,
     batches: int,
     acks: int = 1,
+    pid: int | None = None,
 ) -> Result:
     """Produce `batches` batches, spread evenly over the partitions; one batch per request."""
     frames = [
@@ -108,23 +119,39 @@ def fill(
     for number in range(connections):
         chunks = [frames[at % PARTITIONS] for at in range(number, batches, connections)]
         pipelines.append(Pipeline(address, chunks, ProduceReplies(shape), BATCHES_IN_FLIGHT))
-    return _measure(pipelines, len(batch.data))
+    return _measure(pipelines, len(batch.data), pid)
 
 
-def produce(address: tuple[str, int], *, connections: int, megabytes: int, acks: int = 1) -> Result:
+def produce(
+    address: tuple[str, int],
+    *,
+    connections: int,
+    megabytes: int,
+    acks: int = 1,
+    pid: int | None = None,
+) -> Result:
     """Records of 1 KiB in batches of 1 MB."""
     batch = make_batch(LARGE_RECORD_BYTES, LARGE_BATCH_RECORDS)
     with WireClient(address) as client:
         topic = make_topic(client, unique_name("produce"), PARTITIONS)
         batches = megabytes * 1_000_000 // len(batch.data)
         result = fill(
-            address, client, topic, batch, connections=connections, batches=batches, acks=acks
+            address,
+            client,
+            topic,
+            batch,
+            connections=connections,
+            batches=batches,
+            acks=acks,
+            pid=pid,
         )
         drop_topic(client, topic)
     return result
 
 
-def fetch(address: tuple[str, int], *, connections: int, megabytes: int) -> Result:
+def fetch(
+    address: tuple[str, int], *, connections: int, megabytes: int, pid: int | None = None
+) -> Result:
     """Read what was just written, from the page cache: one batch of each partition per request."""
     batch = make_batch(LARGE_RECORD_BYTES, LARGE_BATCH_RECORDS)
     with WireClient(address) as client:
@@ -145,17 +172,18 @@ def fetch(address: tuple[str, int], *, connections: int, megabytes: int) -> Resu
             )
             for number in range(connections)
         ]
-        result = _measure(pipelines, len(batch.data) * PARTITIONS)
+        result = _measure(pipelines, len(batch.data) * PARTITIONS, pid)
         drop_topic(client, topic)
     return result
 
 
-def _measure(pipelines: Sequence[Pipeline], bytes_per_request: int) -> Result:
-    cpu_s = time.process_time()
+def _measure(pipelines: Sequence[Pipeline], bytes_per_request: int, pid: int | None) -> Result:
+    usage, own_cpu_s = Usage(pid), time.process_time()
     seconds = drive(pipelines)
-    cpu_s = time.process_time() - cpu_s
+    own_cpu_s = time.process_time() - own_cpu_s
+    cpu_s = usage.cpu_s()
     requests = sum(pipeline.done_count for pipeline in pipelines)
-    return Result(seconds, requests, requests * bytes_per_request, cpu_s / seconds)
+    return Result(seconds, requests, requests * bytes_per_request, own_cpu_s / seconds, cpu_s)
 
 
 def parse_address(text: str) -> tuple[str, int]:

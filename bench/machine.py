@@ -21,8 +21,8 @@ def facts() -> dict[str, object]:
             "cores": os.cpu_count(),
             "memory_mb": psutil.virtual_memory().total // 1_000_000,
             "system": f"{platform.system()} {platform.release()}",
-            "load_average": os.getloadavg(),
         },
+        "load_average": os.getloadavg()[0],
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("uvloop", "crc32c", "confluent-kafka")},
@@ -31,6 +31,13 @@ def facts() -> dict[str, object]:
         "utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": sys.argv[1:],
     }
+
+
+def load_average(facts: dict[str, object]) -> float:
+    """Of the minute before the run, when nothing of it was there yet."""
+    average = facts["load_average"]
+    assert isinstance(average, float)
+    return average
 
 
 def commit() -> str:
@@ -69,7 +76,10 @@ def warm_page_cache(folder: Path, size_bytes: int) -> float:
 
 
 class Usage:
-    """Processor time and memory of a broker process and its children, between two moments."""
+    """Processor time since it was made, and memory, of a process and its children.
+
+    None stands for a process that is not known, and for what is then not known of it.
+    """
 
     def __init__(self, pid: int | None) -> None:
         self._pid = pid
@@ -85,8 +95,10 @@ class Usage:
         times = [process.cpu_times() for process in self._processes()]
         return sum(one.user + one.system for one in times)
 
-    def cpu_s(self) -> float:
-        return self._cpu_s() - self._before_s
+    def cpu_s(self) -> float | None:
+        return None if self._pid is None else self._cpu_s() - self._before_s
 
-    def rss_mb(self) -> float:
+    def rss_mb(self) -> float | None:
+        if self._pid is None:
+            return None
         return sum(process.memory_info().rss for process in self._processes()) / 1e6

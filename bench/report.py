@@ -10,20 +10,24 @@ from typing import NamedTuple
 
 from bench.cells import CELLS, Measure, Target
 
+CPU_UNITS = {"requests/s": " us/request", "MB/s": " s/GB"}
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
 class Row(NamedTuple):
-    """One figure of one round. `cpu_s` and `rss_mb` are of the broker, where it is known."""
+    """One figure of one round. `cpu` and `rss_mb` are of the broker, where its process is known.
+
+    `cpu` is in microseconds per request, or in seconds per GB, as the unit of the figure says.
+    """
 
     target: str
     round: int
     measure: str
     unit: str
     value: float
-    generator_busy: float | None = None
-    cpu_s: float | None = None
-    rss_mb: float | None = None
+    cpu: float | None
+    generator_busy: float | None
+    rss_mb: float | None
 
 
 def write(facts: dict[str, object], rows: Sequence[Row], folder: Path = RESULTS) -> Path:
@@ -37,10 +41,10 @@ def write(facts: dict[str, object], rows: Sequence[Row], folder: Path = RESULTS)
 
 
 def table(targets: Sequence[Target], rows: Sequence[Row]) -> str:
-    """Medians over the rounds; per target the figure, broker CPU seconds, and memory."""
+    """Medians over the rounds; per target the figure, what it cost the broker, and its memory."""
     head = ["measure", "unit", "goal"]
     for target in targets:
-        head += [target.name, "min..max", "CPU s", "RSS MB", "load busy"]
+        head += [target.name, "min..max", "broker CPU", "RSS MB", "load busy"]
     lines = [head]
     for measure in (measure for cell in CELLS for measure in cell.measures):
         cells = [_columns(measure, target, rows) for target in targets]
@@ -62,15 +66,15 @@ def _columns(measure: Measure, target: Target, rows: Sequence[Row]) -> list[str]
     return [
         _number(median(values)),
         f"{_number(min(values))}..{_number(max(values))}",
-        *(
-            _number(median(known)) if known else ""
-            for known in (
-                [row.cpu_s for row in mine if row.cpu_s is not None],
-                [row.rss_mb for row in mine if row.rss_mb is not None],
-            )
-        ),
-        "".join(f"{row.generator_busy:.0%}" for row in mine[-1:] if row.generator_busy is not None),
+        _median([row.cpu for row in mine], CPU_UNITS.get(measure.unit, "")),
+        _median([row.rss_mb for row in mine]),
+        _median([row.generator_busy and row.generator_busy * 100 for row in mine], " %"),
     ]
+
+
+def _median(values: Sequence[float | None], unit: str = "") -> str:
+    known = [value for value in values if value is not None]
+    return f"{_number(median(known))}{unit}" if known else ""
 
 
 def _number(value: float) -> str:

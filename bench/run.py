@@ -8,7 +8,6 @@ The figures are medians of the rounds; rates in MB/s are millions of bytes per s
 """
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,13 +15,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import machine, report
-from bench.cells import CELLS, Cell, Scale, Target
+from bench.cells import CELLS, QUICK, Cell, Scale, Target
 from bench.load import parse_address
 from bench.report import Row
 from tests.support.process import BrokerProcess
 
 ROUNDS = 5
 DURABILITIES = ("interval", "os")  # as shipped, and what Kafka does
+BUSY_ABOVE = 0.5
 LIVE_ROUNDS = 3  # how much of the run's data may lie in memory before deleted files are gone
 # Deleted topics give their memory back at once; all else is as shipped.
 SETTINGS = {"log.segment.delete.delay.ms": "0"}
@@ -30,14 +30,14 @@ SETTINGS = {"log.segment.delete.delay.ms": "0"}
 
 def main() -> int:
     options = _arguments().parse_args()
-    scale = Scale.quick() if options.quick else Scale()
+    scale = QUICK if options.quick else Scale()
     cells = [cell for cell in CELLS if _is_wanted(cell, options.only)]
     facts = machine.facts()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runnel-bench-")))
         warm_bytes = LIVE_ROUNDS * scale.megabytes * 1_000_000
-        warm_mbps = [machine.warm_page_cache(folder, warm_bytes) for _ in range(2)]
-        facts["warm_page_cache_mbps"] = warm_mbps
+        facts["first_touch_mbps"] = machine.warm_page_cache(folder, warm_bytes)
+        facts["warm_mbps"] = machine.warm_page_cache(folder, warm_bytes)
         print(_preface(facts, warm_bytes, options.rounds))
         targets = [_started(stack, folder, word) for word in options.durability or DURABILITIES]
         targets += options.beside
@@ -61,20 +61,11 @@ def _rows(
 
 
 def _measured(cell: Cell, target: Target, scale: Scale, number: int) -> Iterator[Row]:
-    usage = machine.Usage(None if cell.starts_its_own else target.pid)
     figures = cell.run(target, scale)
-    known = target.pid is not None and not cell.starts_its_own
+    rss_mb = machine.Usage(None if cell.starts_its_own else target.pid).rss_mb()
     for measure in cell.measures:
-        yield Row(
-            target.name,
-            number,
-            measure.name,
-            measure.unit,
-            figures[measure.name],
-            figures.get("generator busy"),
-            usage.cpu_s() if known else None,
-            usage.rss_mb() if known else None,
-        )
+        figure = figures[measure.name]
+        yield Row(target.name, number, measure.name, measure.unit, *figure, rss_mb)
 
 
 def _started(stack: ExitStack, folder: Path, durability: str) -> Target:
@@ -84,18 +75,28 @@ def _started(stack: ExitStack, folder: Path, durability: str) -> Target:
 
 
 def _preface(facts: dict[str, object], warm_bytes: int, rounds: int) -> str:
-    busy = os.getloadavg()[0]
+    machine_facts, versions = _spelled(facts["machine"]), _spelled(facts["versions"])
+    busy = machine.load_average(facts)
+    warmth = (
+        f"page cache warmed by a file of {warm_bytes / 1e6:,.0f} MB, written and deleted twice:"
+        f" {facts['first_touch_mbps']:.0f} MB/s, then {facts['warm_mbps']:.0f}"
+    )
+    verdict = ": THE MACHINE IS BUSY, THE FIGURES ARE PROVISIONAL" if busy > BUSY_ABOVE else ""
     return "\n".join(
         [
-            f"{facts['machine']}",
-            f"commit {facts['commit']}, {facts['versions']}, medians of {rounds} rounds",
-            f"page cache warmed with a file of {warm_bytes / 1e6:,.0f} MB, written twice and"
-            f" deleted: {facts['warm_page_cache_mbps']} MB/s",
-            f"load average before the start {busy:.2f}"
-            + (": THE MACHINE IS BUSY, FIGURES ARE PROVISIONAL" if busy > 0.5 else ""),
+            f"medians of {rounds} rounds, commit {facts['commit']}",
+            machine_facts,
+            versions,
+            warmth,
+            f"load average before the start {busy:.2f}{verdict}",
             "",
         ]
     )
+
+
+def _spelled(facts: object) -> str:
+    assert isinstance(facts, dict)
+    return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
 def _progress(text: str) -> None:
