@@ -466,7 +466,8 @@ class Log:
         """Collect what is not durable yet; None when there is nothing, or one is under way.
 
         With durability `os` only closed segments are synced, as Kafka does, and the active one has
-        its index entries written; `sync_active` says otherwise.
+        its index entries written; `sync_active` says otherwise. The indexes of the active segment
+        are synced only when the log is closed: after a crash they are made anew.
         """
         if self._flush is not None or self.offline is not None:
             return None
@@ -480,10 +481,9 @@ class Log:
         flush = Flush(self._around.disk, self.folder, self._generation, next_offset, files)
         for segment in dirty:
             flush.index_writes += segment.take_index_writes()
-            suffixes = (
-                (INDEX, TIME_INDEX, TXN_INDEX) if sync_indexes or not segment.is_active else ()
-            )
-            flush.paths += [segment.path(suffix) for suffix in suffixes]
+            if segment.indexes_unsynced and (sync_indexes or not segment.is_active):
+                flush.paths += [segment.path(suffix) for suffix in (INDEX, TIME_INDEX, TXN_INDEX)]
+                segment.indexes_unsynced = False
         flush.paths += self.unsynced_paths
         flush.sync_folders(*self.unsynced_folders)
         if self.epochs.dirty:

@@ -47,8 +47,8 @@ class Segment:
     __slots__ = (
         "_disk", "_file", "_first_timestamp", "_index", "_max_timestamp", "_open_files",
         "_tail_offsets", "_tail_positions", "_time_index", "_txn_index", "base_offset",
-        "created_ms", "folder", "index_interval_bytes", "is_active", "max_timestamp_offset",
-        "next_offset", "size",
+        "created_ms", "folder", "index_interval_bytes", "indexes_unsynced", "is_active",
+        "max_timestamp_offset", "next_offset", "size",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +64,7 @@ class Segment:
         self.index_interval_bytes = index_interval_bytes
         self.created_ms = created_ms
         self.is_active = True
+        self.indexes_unsynced = False  # entries were written down since their files were synced
         self._first_timestamp = UNKNOWN
         self._max_timestamp = UNKNOWN  # until then the last entry of the time index says
         self.max_timestamp_offset = base_offset
@@ -168,6 +169,7 @@ class Segment:
             if index is not None and write is not None:
                 index.written()
                 writes.append(write)
+                self.indexes_unsynced = self.indexes_unsynced or bool(write.data)
         return writes
 
     @property
