@@ -5,6 +5,7 @@ What is not in this table is not advertised. A row without a right says so with 
 
 from runnel.broker.dispatch import ApiRow
 from runnel.broker.handlers.api_versions import AdvertisedVersions
+from runnel.broker.handlers.coordinators import find_coordinator
 from runnel.broker.handlers.epochs import offset_for_leader_epoch
 from runnel.broker.handlers.fetch import fetch
 from runnel.broker.handlers.list_offsets import list_offsets
@@ -22,6 +23,7 @@ DESCRIBE_TOPIC = Right(Operation.DESCRIBE, Resource.TOPIC)
 CREATE_TOPIC = Right(Operation.CREATE, Resource.TOPIC)
 DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
 WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
 
 
@@ -32,6 +34,7 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.FETCH, fetch, READ_TOPIC),
         ApiRow(ApiKey.LIST_OFFSETS, list_offsets, DESCRIBE_TOPIC),
         ApiRow(ApiKey.METADATA, metadata, DESCRIBE_TOPIC),
+        ApiRow(ApiKey.FIND_COORDINATOR, find_coordinator, DESCRIBE_GROUP),
         ApiRow(ApiKey.CREATE_TOPICS, create_topics, CREATE_TOPIC),
         ApiRow(ApiKey.DELETE_TOPICS, delete_topics, DELETE_TOPIC),
         ApiRow(ApiKey.DELETE_RECORDS, delete_records, DELETE_TOPIC),

@@ -4,7 +4,7 @@ Sans-IO: a transport asks `receive_into` where to put bytes, says how many came 
 and gets replies through `Outlet.send`. Rules:
 
   - Replies leave in request order. A request whose reply is not due mutes the connection, except
-    that produce requests may follow produce requests, at most `PIPELINED_PRODUCES` of them,
+    that produce requests may follow produce requests, at most `in_flight_max` of them,
     because that decides the throughput of acks=all.
   - A frame is a view into the receive buffer and dies when its handler returns. Buffers are
     compacted or exchanged only between requests.
@@ -21,7 +21,6 @@ from runnel.types import FileSlice
 
 Part = bytearray | bytes | memoryview | FileSlice
 
-PIPELINED_PRODUCES: Final = 5
 PRODUCE_KEY: Final = 0
 SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
 UNSENT_BYTES_MAX: Final = 1024 * 1024  # beyond it no further request of this peer is handled
@@ -91,6 +90,7 @@ class Connection:
         "_end",
         "_handle",
         "_held",
+        "_in_flight_max",
         "_outlet",
         "_outstanding",
         "_replies",
@@ -116,10 +116,12 @@ class Connection:
         listener: str,
         host: str,
         frame_bytes_max: int,
+        in_flight_max: int = 5,
     ) -> None:
         self._handle = handle
         self._outlet = outlet
         self._buffers = buffers
+        self._in_flight_max = in_flight_max
         self._held: memoryview | None = None
         self._start = 0
         self._end = 0
@@ -203,7 +205,7 @@ class Connection:
         (key,) = _KEY.unpack_from(view, position)
         return (
             key == PRODUCE_KEY
-            and len(self._outstanding) < PIPELINED_PRODUCES
+            and len(self._outstanding) < self._in_flight_max
             and self._outstanding[-1].is_produce
         )
 

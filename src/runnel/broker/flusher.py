@@ -23,13 +23,14 @@ RETRY_MS: Final = 1
 class Flusher:
     """Owned by the broker, started and stopped with it."""
 
-    __slots__ = ("_metrics", "_requested", "_wanted", "_workers", "touched")
+    __slots__ = ("_metrics", "_requested", "_timed", "_wanted", "_workers", "touched")
 
     def __init__(self, workers: Workers, metrics: Metrics) -> None:
         self._workers = workers
         self._metrics = metrics
         self.touched: dict[Partition, None] = {}  # written to since the last tick
         self._wanted: dict[Partition, None] = {}
+        self._timed: dict[Partition, asyncio.TimerHandle] = {}
         self._requested = asyncio.Event()
 
     def request(self, partition: Partition) -> None:
@@ -37,13 +38,34 @@ class Flusher:
         self._wanted[partition] = None
         self._requested.set()
 
+    def request_within(self, partition: Partition, delay_ms: int) -> None:
+        """For `flush.messages` and `flush.ms`: once for all that is appended until then."""
+        if delay_ms == 0:
+            self.request(partition)
+        elif partition not in self._timed:
+            self._timed[partition] = asyncio.get_running_loop().call_later(
+                delay_ms / 1000, self._time_is_up, partition
+            )
+
+    def _time_is_up(self, partition: Partition) -> None:
+        del self._timed[partition]
+        self.request(partition)
+
+    def forget(self, partition: Partition) -> None:
+        """It was deleted."""
+        self.touched.pop(partition, None)
+        self._wanted.pop(partition, None)
+        timer = self._timed.pop(partition, None)
+        if timer is not None:
+            timer.cancel()
+
     async def run_on_request(self) -> None:
         """The group commit of `ack` durability."""
         while True:
             await self._requested.wait()
             self._requested.clear()
             wanted, self._wanted = self._wanted, {}
-            refused = await uninterrupted(self._flush(wanted))
+            refused = await uninterrupted(self._flush(wanted, sync_active=True))
             if refused:  # the tick has it in hand: come again when that is over
                 await asyncio.sleep(RETRY_MS / 1000)
                 for partition in refused:
@@ -55,15 +77,17 @@ class Flusher:
             await asyncio.sleep(interval_ms / 1000)
             touched = list(self.touched)
             self.touched.clear()
-            for partition in await uninterrupted(self._flush(touched)):
+            for partition in await uninterrupted(self._flush(touched, sync_active=None)):
                 self.touched[partition] = None
 
-    async def _flush(self, partitions: Iterable[Partition]) -> list[Partition]:
+    async def _flush(
+        self, partitions: Iterable[Partition], *, sync_active: bool | None
+    ) -> list[Partition]:
         """Flush these; returns those that another flush is busy with."""
         begun: list[tuple[Partition, Flush]] = []
         busy: list[Partition] = []
         for partition in partitions:
-            flush = partition.log.begin_flush()
+            flush = partition.log.begin_flush(sync_active=sync_active)
             if flush is not None:
                 begun.append((partition, flush))
             elif partition.log.is_dirty and partition.log.offline is None:

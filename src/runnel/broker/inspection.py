@@ -15,7 +15,6 @@ from runnel.ports import Readable
 from runnel.wire.batch import BatchHeader, compression_of
 
 INLINE_BYTES_MAX: Final = 16 * 1024  # an uncompressed batch of this size takes some microseconds
-DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 _WANTED: Final = {
     "uncompressed": Compression.NONE,
     "gzip": Compression.GZIP,
@@ -42,7 +41,7 @@ def is_short(raw: Readable, config: LogConfig) -> bool:
     )
 
 
-def inspect(raw: memoryview, config: LogConfig) -> memoryview:
+def inspect(raw: memoryview, config: LogConfig, decompressed_bytes_max: int) -> memoryview:
     """The batch as it is to be appended. Raises RunnelError for records that must not be.
 
     The CRC is checked first: one made anew by recompression would vouch for damaged records.
@@ -53,12 +52,15 @@ def inspect(raw: memoryview, config: LogConfig) -> memoryview:
     native.validate(
         raw,
         require_keys="compact" in config.cleanup_policy,
-        max_decompressed_bytes=DECOMPRESSED_BYTES_MAX,
+        max_decompressed_bytes=decompressed_bytes_max,
     )
     wanted = _WANTED.get(config.compression_type)
     if wanted is None or wanted == header.compression:
         return raw
-    return memoryview(bytearray(native.recompress(raw, wanted, _level(config, wanted))))
+    batch = native.recompress(
+        raw, wanted, _level(config, wanted), max_decompressed_bytes=decompressed_bytes_max
+    )
+    return memoryview(batch)
 
 
 def _level(config: LogConfig, codec: Compression) -> int | None:

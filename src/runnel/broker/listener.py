@@ -77,6 +77,12 @@ class Listener:
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option, size in (
+            (socket.SO_SNDBUF, self._settings.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, self._settings.socket_receive_buffer_bytes),
+        ):
+            if size >= 0:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
         transport = SocketTransport(
             self._loop, sock, host, self._on_closed, sendfile=self._sendfile
         )
@@ -87,6 +93,7 @@ class Listener:
             listener=self.name,
             host=host,
             frame_bytes_max=self._settings.socket_request_max_bytes,
+            in_flight_max=self._settings.max_in_flight_requests,
         )
         connection.active_tick = connection.frame_tick = self._tick
         self._transports[transport] = None

@@ -12,6 +12,7 @@ most of the time:
 An acknowledgement is a predicate over these (`is_acknowledged`), never a side effect of append.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from runnel.broker.client_batch import ensure_timestamps, is_good, refusal
@@ -46,6 +47,8 @@ class Partition:
         "_batch_bytes_max",
         "_before_max_ms",
         "_clock",
+        "_flush_soon",
+        "_flushes_early",
         "_stamps_time",
         "_syncs_first",
         "_touched",
@@ -68,11 +71,13 @@ class Partition:
         clock: Clock,
         waiting: Waiting,
         touched: dict["Partition", None],
+        flush_soon: Callable[["Partition", int], None],
     ) -> None:
         self.log = log
         self.topic_partition = log.partition
         self._clock = clock
         self._waiting = waiting
+        self._flush_soon = flush_soon
         self._touched = touched  # where the flusher looks for logs that have something to flush
         self.high_watermark = log.opened_high_watermark
         self.leader_id = -1
@@ -88,6 +93,9 @@ class Partition:
         self.log.config = config
         self.inspects = is_needed(config)
         self._syncs_first = config.durability == "ack"
+        self._flushes_early = not self._syncs_first and (
+            config.flush_messages != NEVER or config.flush_ms != NEVER
+        )
         self._stamps_time = config.timestamp_type == "LogAppendTime"
         self._after_max_ms = config.timestamp_after_max_ms
         self._before_max_ms = config.timestamp_before_max_ms
@@ -151,6 +159,7 @@ class Partition:
         reached = log.flushed_offset if self._syncs_first else log.log_end_offset
         if reached > self.high_watermark:
             self.high_watermark = reached
+            log.producers.high_watermark_moved(reached)
             if self.waiters:
                 self._waiting.moved(self)
 
@@ -171,13 +180,8 @@ class Partition:
         Everything is checked before the first byte is written. A duplicate of one of the
         producer's last five batches answers with the offsets of the first copy.
         """
-        if not self.is_leader:
-            self.ensure_leads()
-        if acks == ALL_IN_SYNC and self.in_sync_count < self.min_in_sync:
-            raise RunnelError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.in_sync_count} in sync, {self.min_in_sync} needed",
-            )
+        if not self.is_leader or self.in_sync_count < self.min_in_sync:
+            self._ensure_may_append(acks)
         log = self.log
         header = BatchHeader.read(records)
         if not is_good(header, records, self._batch_bytes_max):
@@ -201,9 +205,27 @@ class Partition:
             header = header.stamped(base_offset, self.leader_epoch)
         log.append(header, records, now_ms)
         self._touched[self] = None
+        if self._flushes_early:
+            self._maybe_flush()
         if not self._syncs_first:
             self.advance_high_watermark()
         return Appended(base_offset, log.log_end_offset - 1, append_time_ms)
+
+    def _ensure_may_append(self, acks: int) -> None:
+        self.ensure_leads()
+        if acks == ALL_IN_SYNC:
+            raise RunnelError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.in_sync_count} in sync, {self.min_in_sync} needed",
+            )
+
+    def _maybe_flush(self) -> None:
+        """Kafka's own flush settings, which few topics have: so many messages, or so much time."""
+        log = self.log
+        if log.log_end_offset - log.flushed_offset >= log.config.flush_messages:
+            self._flush_soon(self, 0)
+        elif log.config.flush_ms != NEVER:
+            self._flush_soon(self, log.config.flush_ms)
 
     def is_acknowledged(self, last_offset: int, acks: int) -> bool:
         if acks == ALL_IN_SYNC:

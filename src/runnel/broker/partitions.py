@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from runnel.broker.flusher import Flusher
 from runnel.broker.inspection import is_needed
 from runnel.broker.partition import Partition
 from runnel.broker.waiting import Waiting
@@ -36,11 +37,11 @@ class Partitions:
         "_by_topic",
         "_clock",
         "_failed",
+        "_flusher",
         "_id",
         "_image_changed",
         "_logs",
         "_settings",
-        "_touched",
         "_waiting",
         "_wanted",
         "any_inspected",
@@ -53,14 +54,14 @@ class Partitions:
         settings: Settings,
         clock: Clock,
         waiting: Waiting,
-        touched: dict[Partition, None],
+        flusher: Flusher,
     ) -> None:
         self._logs = logs
         self._settings = settings
         self._id = settings.node_id
         self._clock = clock
         self._waiting = waiting
-        self._touched = touched
+        self._flusher = flusher
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._failed: dict[tuple[str, int], RunnelError] = {}  # logs that could not be opened
         self._wanted = self._applied = Image()
@@ -140,7 +141,11 @@ class Partitions:
                 if log is None:
                     continue
                 partition = opened[record.index] = Partition(
-                    log, self._clock, self._waiting, self._touched
+                    log,
+                    self._clock,
+                    self._waiting,
+                    self._flusher.touched,
+                    self._flusher.request_within,
                 )
             partition.configure(config)
             self._assume_role(partition, record, broker_epoch)
@@ -184,6 +189,6 @@ class Partitions:
         self.topic_names.pop(topic.id, None)
         for partition in partitions.values():
             partition.resign(-1, partition.leader_epoch)
-            self._touched.pop(partition, None)
+            self._flusher.forget(partition)
             self._logs.delete(topic.name, partition.log.index)
         _log.info("topic %s deleted, %d partitions", topic.name, len(partitions))

@@ -27,7 +27,7 @@ from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
 from runnel.cluster.decide import BrokerInfo, FoundTopic
-from runnel.cluster.founding import ensure_cluster
+from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import TopicDefaults
 from runnel.config.listeners import Listener
@@ -59,21 +59,16 @@ class Ports:
 class Broker:
     """Everything but sockets. Made by `build`; `handle` serves the frames of every connection."""
 
-    def __init__(
-        self, settings: Settings, ports: Ports, logs: LogStore, opened: Opened, *, adopts: bool
-    ) -> None:
+    def __init__(self, settings: Settings, ports: Ports, logs: LogStore, opened: Opened) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.buffers = ReceiveBuffers(settings.memory_budget_bytes)
+        self.buffers = ReceiveBuffers(_receive_budget_bytes(settings))
         self._ports = ports
         self._logs = logs
         self._opened = opened
-        self._adopts = adopts  # the metadata is new: what the data folders hold is all there is
         self._waiting = Waiting(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
-        self.partitions = Partitions(
-            logs, settings, ports.clock, self._waiting, self._flusher.touched
-        )
+        self.partitions = Partitions(logs, settings, ports.clock, self._waiting, self._flusher)
         self._upkeep = Upkeep(
             settings, ports.clock, ports.workers, logs, self.partitions, self.metrics
         )
@@ -112,8 +107,7 @@ class Broker:
         await self._membership.register()
         self._logs.remove_clean_markers()
         await self._membership.start(tasks)
-        if self._adopts:
-            await self._membership.adopt_topics(_topics_on_disk(self._logs))
+        await self._adopt()
         self._dispatch = Dispatch(api_table(), self._services(), self._waiting, authorizer=None)
         self.handle = self._dispatch.handle
         self._membership.on_image.append(lambda _old, new: self.partitions.image_changed(new))
@@ -130,6 +124,14 @@ class Broker:
             )
         ]
         await self.partitions.caught_up_with(self._membership.image.revision)
+
+    async def _adopt(self) -> None:
+        """Take in what the data folders held before there was any metadata about them."""
+        store, broker_id = self._ports.store, self.settings.node_id
+        if not await is_adopted(store, broker_id):
+            ids = [max(log.producers.producers, default=-1) for log in self._logs.logs]
+            await self._membership.adopt(_topics_on_disk(self._logs), max(ids, default=-1) + 1)
+            await note_adopted(store, broker_id)
 
     def _services(self) -> Services:
         settings, ports = self.settings, self._ports
@@ -174,7 +176,7 @@ async def build(
     if identity is not None and not {"node.id", "broker.id"} & settings.given.keys():
         settings = replace(settings, node_id=identity.node_id)  # a folder knows whose it is
     proposal = "" if identity is None else identity.cluster_id
-    cluster = await ensure_cluster(ports.store, ports.random, proposal)
+    cluster_id = await ensure_cluster(ports.store, ports.random, proposal)
     logs = LogStore(
         ports.disk,
         list(settings.log_dirs),
@@ -182,7 +184,7 @@ async def build(
         ports.random,
         settings.log,
         memory_disk=ports.memory_disk,
-        cluster_id=cluster.cluster_id,
+        cluster_id=cluster_id,
         node_id=settings.node_id,
         boot_id=ports.boot_id,
         max_open_files=settings.max_open_files,
@@ -194,7 +196,13 @@ async def build(
         _log.info("the last stop was not a clean one; %d logs were checked", len(logs))
     if not COMPILED:
         _log.info("the record decoder is not compiled; its Python twin serves")
-    return Broker(settings, ports, logs, opened, adopts=cluster.is_new)
+    return Broker(settings, ports, logs, opened)
+
+
+def _receive_budget_bytes(settings: Settings) -> int:
+    if settings.queued_max_request_bytes < 0:
+        return settings.memory_budget_bytes
+    return min(settings.queued_max_request_bytes, settings.memory_budget_bytes)
 
 
 def _topics_on_disk(logs: LogStore) -> list[FoundTopic]:

@@ -227,10 +227,12 @@ def _contents(topic: Topic) -> Iterator[Write]:
         yield Delete(values.partition_key(topic.id, partition.index))
 
 
-def allocate_producer_ids(image: Image, broker: Broker) -> tuple[Transaction, range]:
+def allocate_producer_ids(
+    image: Image, broker: Broker, at_least: int = 0
+) -> tuple[Transaction, range]:
     """A block of ids for one broker, and the transaction that makes it the broker's own."""
     seen = image.producer_ids
-    first = seen.next_id if seen else 0
+    first = max(seen.next_id if seen else 0, at_least)
     if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
         raise RunnelError(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids are used up")
     following = first + PRODUCER_ID_BLOCK_SIZE

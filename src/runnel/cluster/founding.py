@@ -2,30 +2,39 @@
 
 import base64
 from random import Random
-from typing import NamedTuple
 from uuid import UUID
 
 from runnel.cluster import decide, values
 from runnel.cluster.image import load
-from runnel.ports import MetadataStore
+from runnel.ports import MetadataStore, Put
 from runnel.types import TopicId
 
 
-class Founded(NamedTuple):
-    cluster_id: str
-    is_new: bool  # this process named the cluster just now
-
-
-async def ensure_cluster(store: MetadataStore, random: Random, proposal: str) -> Founded:
+async def ensure_cluster(store: MetadataStore, random: Random, proposal: str) -> str:
     """The cluster's id; whoever comes first names it, with `proposal` if that is not empty."""
-    named = ""
+    named = proposal
     while True:
         image = load(await store.read(values.CLUSTER))
         if image.cluster is not None:
-            return Founded(image.cluster_id, is_new=image.cluster_id == named)
+            return image.cluster_id
         # The same name at every attempt: one of unknown outcome may be applied late.
-        named = named or proposal or text_of(new_id(random))
+        named = named or text_of(new_id(random))
         await store.txn(*decide.found_cluster(named))
+
+
+async def is_adopted(store: MetadataStore, broker_id: int) -> bool:
+    """Whether the metadata knows every topic in that broker's data folders.
+
+    False until the first start is over: the folders may be another broker's, and all that is known
+    of their topics is in them.
+    """
+    key = values.adopted_key(broker_id)
+    return any(entry.key == key for entry in (await store.read(key)).entries)
+
+
+async def note_adopted(store: MetadataStore, broker_id: int) -> None:
+    while not await is_adopted(store, broker_id):
+        await store.txn([], [Put(values.adopted_key(broker_id), b"{}")])
 
 
 def new_id(random: Random) -> TopicId:

@@ -11,15 +11,14 @@ try again.
 """
 
 import asyncio
-import base64
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from random import Random
-from uuid import UUID
 
 from runnel.cluster import decide
 from runnel.cluster.decide import BrokerInfo, FoundTopic, Transaction
+from runnel.cluster.founding import ensure_cluster, new_id
 from runnel.cluster.image import Broker, ControllerTerm, Image, Topic, load
 from runnel.cluster.topics import NewTopic, TopicDefaults
 from runnel.errors import ErrorCode, RunnelError
@@ -74,7 +73,7 @@ class Membership:
         Raises RunnelError: DUPLICATE_BROKER_REGISTRATION if that life does not end,
         UNSUPPORTED_VERSION if a newer version owns the store.
         """
-        await self._found()
+        await ensure_cluster(self._store, self._random, "")
         deadline_ms = self._clock.monotonic_ms() + 3 * self._lease_ms
         while True:
             await self._reload()
@@ -131,8 +130,14 @@ class Membership:
                     results.append(error)
         return results
 
-    async def adopt_topics(self, found: Sequence[FoundTopic]) -> None:
-        """Give topics that a data folder holds a place in the metadata. Raises RunnelError."""
+    async def adopt(self, found: Sequence[FoundTopic], producer_ids_from: int) -> None:
+        """Give topics that a data folder holds a place in the metadata. Raises RunnelError.
+
+        Producer ids that stand in its logs are never given out again. May be repeated after a
+        crash: what is there already is left as it is.
+        """
+        if producer_ids_from > 0:
+            await self.allocate_producer_ids(at_least=producer_ids_from)
         async with self._deciding:
             for topic in found:
                 term = self._ensure_term()
@@ -153,18 +158,18 @@ class Membership:
                     results.append(error)
         return results
 
-    async def allocate_producer_ids(self) -> range:
+    async def allocate_producer_ids(self, at_least: int = 0) -> range:
         """A block of ids that no broker ever had. Raises RunnelError(REQUEST_TIMED_OUT)."""
         async with self._deciding:
             for _ in range(MAX_ATTEMPTS):
-                transaction, block = decide.allocate_producer_ids(self.image, self._me())
+                transaction, block = decide.allocate_producer_ids(self.image, self._me(), at_least)
                 # An UNKNOWN block may be ours or nobody's: ids are plenty, so it is let go.
                 if await self._carry_out([transaction]):
                     return block
         raise _gave_up("a block of producer ids")
 
     async def _create(self, new: NewTopic, validate_only: bool) -> Topic:
-        topic_id, start = _new_topic_id(self._random), self._random.randrange(1 << 20)
+        topic_id, start = new_id(self._random), self._random.randrange(1 << 20)
         for _ in range(MAX_ATTEMPTS):
             term = self._ensure_term()
             mine = self.image.topics_by_id.get(topic_id)
@@ -192,15 +197,6 @@ class Membership:
             else:
                 await self._carry_out(decide.sweep(self.image, term.create_revision))
         raise _gave_up(f"the deletion of topic {topic_id.hex()}")
-
-    async def _found(self) -> None:
-        """A cluster id, made by whoever comes first."""
-        while True:
-            await self._reload()
-            if self.image.cluster is not None:
-                return
-            proposal = base64.urlsafe_b64encode(_new_topic_id(self._random)).decode().rstrip("=")
-            await self._store.txn(*decide.found_cluster(proposal))
 
     async def _announce(self) -> None:
         """Txn B. Raises RunnelError if another process took this broker's place."""
@@ -369,14 +365,6 @@ def _newly_recovering(before: Image, after: Image) -> int:
             topic.partitions, before.topics_by_id[topic_id].partitions, strict=False
         )
     )
-
-
-def _new_topic_id(random: Random) -> TopicId:
-    """A random UUID whose base64 form no command line takes for an option, as Kafka makes them."""
-    while True:
-        raw = UUID(bytes=random.randbytes(16), version=4).bytes
-        if not base64.urlsafe_b64encode(raw).startswith(b"-"):
-            return raw
 
 
 def _gave_up(what: str) -> RunnelError:

@@ -141,6 +141,10 @@ def ready_key(broker_id: int) -> str:
     return f"ready/{broker_id}"
 
 
+def adopted_key(broker_id: int) -> str:
+    return f"adopted/{broker_id}"
+
+
 def topic_key(name: str) -> str:
     return f"topic/{name}"
 

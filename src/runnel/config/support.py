@@ -55,6 +55,8 @@ DEFAULTS: dict[str, str] = {
     "node.id": "0",  # required by Kafka; one broker on a laptop needs no number
     "log.dir": "runnel-data",  # Kafka's is in /tmp, which a reboot clears
     "max.connections": "10000",  # no limit in Kafka; every count has one here
+    "socket.receive.buffer.bytes": "-1",  # 100 KiB in Kafka; the kernel's own tuning is faster
+    "socket.send.buffer.bytes": "-1",
     "socket.listen.backlog.size": "1024",  # a reconnect storm overflows 50 at once
 }
 

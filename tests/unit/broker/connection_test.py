@@ -9,9 +9,10 @@ from struct import pack
 import pytest
 
 from runnel.broker.buffers import SMALLEST_HELD_BYTES, ReceiveBuffers
-from runnel.broker.connection import PIPELINED_PRODUCES, Connection, Mute, Part, Pending, Reply
+from runnel.broker.connection import Connection, Mute, Part, Pending, Reply
 
 PRODUCE, FETCH = 0, 1
+IN_FLIGHT_MAX = 5
 
 
 class Wire:
@@ -115,12 +116,12 @@ def test_produces_follow_a_parked_produce_but_nothing_overtakes() -> None:
 def test_no_more_than_five_produces_are_outstanding() -> None:
     wire = Wire()
     wire.feed(b"".join(frame(b"park%d" % n, PRODUCE) for n in range(9)))
-    assert len(wire.handled) == PIPELINED_PRODUCES
+    assert len(wire.handled) == IN_FLIGHT_MAX
     wire.pending[1].settle([b"1"])
     assert wire.sent == []
     wire.pending[0].settle([b"0"])
     assert wire.sent == [b"0", b"1"]
-    assert len(wire.handled) == PIPELINED_PRODUCES + 2
+    assert len(wire.handled) == IN_FLIGHT_MAX + 2
 
 
 def test_no_reply_where_none_is_wanted() -> None:

@@ -55,7 +55,7 @@ from runnel.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.support.desk import Desk, at_desk
-from tests.support.wire_client import ClosedError, encode_frame
+from tests.support.wire_client import encode_frame
 
 FETCH_BY_NAME = 12
 PRODUCE_BY_NAME = 12
@@ -661,12 +661,33 @@ def test_a_transactional_id_is_told_at_once_that_nobody_coordinates() -> None:
     at_desk(test)
 
 
-def test_a_request_with_bytes_to_spare_closes_the_connection() -> None:
+def test_bytes_to_spare_are_left_unread_as_kafka_does() -> None:
+    """librdkafka 2.16 sends three of them after a Metadata v13 for all topics."""
+
     async def test(desk: Desk) -> None:
         frame = encode_frame(MetadataRequest(topics=None), 12)
         size = int.from_bytes(frame[:4], "big") + 1
         desk.put(size.to_bytes(4, "big") + frame[4:] + b"\0")
-        with pytest.raises(ClosedError):
-            await desk._next_frame()
+        assert await desk._next_frame()
+        assert desk.closed_for is None
+
+    at_desk(test)
+
+
+def test_flush_messages_and_flush_ms_flush_early() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, "t", flush_messages="3", runnel_durability="os")
+        await create(desk, "u", flush_ms="50", runnel_durability="interval")
+        counted = desk.broker.partitions.get("t", 0).log
+        timed = desk.broker.partitions.get("u", 0).log
+        await asyncio.sleep(1.5)
+        for expected in (0, 0, 3):
+            await produce(desk, batch(b"v"))
+            await asyncio.sleep(0.02)
+            assert counted.flushed_offset >= expected or expected == 0
+        await produce(desk, batch(b"v"), topic="u")
+        assert timed.flushed_offset == 0
+        await asyncio.sleep(0.2)
+        assert timed.flushed_offset == 1
 
     at_desk(test)

@@ -137,7 +137,9 @@ def _append(
         if context.api_version < FIRST_VERSION_WITH_ZSTD:
             _ensure_codec(records)
         if partition.inspects:
-            records = inspect(records, partition.log.config)
+            records = inspect(
+                records, partition.log.config, services.settings.decompressed_max_bytes
+            )
     elif (refusal := verdicts.get(id(data))) is not None:
         raise refusal
     base_offset, last_offset, append_time_ms = partition.append(records, acks)
@@ -243,6 +245,8 @@ async def _inspect_then_append(
     request: ProduceRequest,
     inspected: list[tuple[PartitionProduceData, LogConfig]],
 ) -> Answer:
+    bytes_max = services.settings.decompressed_max_bytes
+
     def look() -> Verdicts:
         verdicts: Verdicts = {}
         for data, config in inspected:
@@ -250,7 +254,7 @@ async def _inspect_then_append(
             try:
                 if context.api_version < FIRST_VERSION_WITH_ZSTD:
                     _ensure_codec(data.records)
-                data.records = inspect(data.records, config)
+                data.records = inspect(data.records, config, bytes_max)
             except RunnelError as error:
                 verdicts[id(data)] = error
         return verdicts
