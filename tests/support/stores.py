@@ -6,6 +6,7 @@ from runnel.config.topic import LogConfig
 from runnel.ports import Disk
 from runnel.storage.log import Log
 from runnel.storage.store import LogStore, Opened
+from runnel.wire.batch import BatchHeader
 
 TOPIC_ID = bytes(range(16))
 FOLDER = "data"
@@ -67,8 +68,6 @@ def read_all(log: Log, max_bytes: int = 1 << 20) -> bytes:
 
 
 def _end_of(run: bytes, offset: int) -> int:
-    from runnel.wire.batch import BatchHeader
-
     position = 0
     while position < len(run):
         header = BatchHeader.read(run, position)

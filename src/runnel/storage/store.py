@@ -47,6 +47,8 @@ from runnel.types import TopicId, TopicPartition
 
 DELETE_SUFFIX = "-delete"
 MEMORY_FOLDER = "memory"
+KAFKA_METADATA_LOG = "__cluster_metadata-0"
+KAFKA_FILES = ("bootstrap.checkpoint", "cleaner-offset-checkpoint")  # not ours, and no news
 FOLDER_NAME_MAX = 255
 METADATA_STORE = "metadata.db"  # of the broker, with SQLite's files beside it
 
@@ -217,7 +219,7 @@ class LogStore:
     ) -> dict[TopicPartition, int]:
         path = f"{directory}/{name}"
         data = _read_or_none(self._disk, path)
-        if data is None:
+        if not data:  # Kafka makes these files at its start and fills them later
             return {}
         try:
             return decode_offsets(data, path)
@@ -228,13 +230,15 @@ class LogStore:
     def _partition_folders(
         self, directory: str, notices: list[Notice]
     ) -> Iterator[tuple[str, TopicPartition]]:
-        ours = {META_PROPERTIES, CLEAN_SHUTDOWN, BOOT, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS}
+        ours = {META_PROPERTIES, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, *KAFKA_FILES}
         for name in self._disk.list(directory):
             match = _PARTITION_FOLDER.fullmatch(name)
             if name in ours or name.startswith((".", METADATA_STORE)) or name.endswith(".tmp"):
                 continue
             if name.endswith(DELETE_SUFFIX):
                 self._on_disk.trash.add(f"{directory}/{name}", 0)
+            elif name == KAFKA_METADATA_LOG:
+                notices.append(Notice(f"{directory}/{name}", "Kafka's own metadata: left alone"))
             elif match is None:
                 notices.append(Notice(f"{directory}/{name}", "not a partition: left alone"))
             else:
