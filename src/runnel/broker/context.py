@@ -10,6 +10,7 @@ from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.security import Authorizer, Operation, Resource
 from runnel.broker.topics import Topics
+from runnel.broker.upkeep import Upkeep
 from runnel.cluster.image import Image
 from runnel.cluster.membership import Membership
 from runnel.config.settings import Settings
@@ -50,6 +51,7 @@ class Services:
     metrics: Metrics
     topics: Topics
     producer_ids: ProducerIds
+    upkeep: Upkeep
 
     @property
     def image(self) -> Image:

@@ -149,6 +149,7 @@ class Broker:
             metrics=self.metrics,
             topics=Topics(self._membership, self.partitions),
             producer_ids=ProducerIds(self._membership),
+            upkeep=self._upkeep,
         )
 
     async def drain(self) -> None:

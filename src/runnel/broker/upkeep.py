@@ -40,6 +40,7 @@ class Upkeep:
         self._logs = logs
         self._partitions = partitions
         self._metrics = metrics
+        self._checkpointing = asyncio.Lock()
 
     async def retain(self) -> None:
         """Delete what `retention.ms` and `retention.bytes` no longer cover, and roll by age."""
@@ -66,16 +67,21 @@ class Upkeep:
         )
         while True:
             await asyncio.sleep(interval_ms / 1000)
+            try:
+                await self.write_checkpoints()
+            except OSError as error:  # the next tick tries again; a crash would scan more
+                _log.error("checkpoints cannot be written: %s", error)
+
+    async def write_checkpoints(self) -> None:
+        """What is so now is on disk when this returns. Raises OSError."""
+        async with self._checkpointing:
             await uninterrupted(self._write_checkpoints())
 
     async def _write_checkpoints(self) -> None:
         write = self._logs.begin_checkpoints(self._partitions.high_watermarks())
         if write is not None:
             await self._workers.run(write.run)
-            try:
-                self._logs.end_checkpoints(write)
-            except OSError as error:  # the next tick tries again; a crash would scan more
-                _log.error("checkpoints cannot be written: %s", error)
+            self._logs.end_checkpoints(write)
 
     async def watch_lag(self) -> None:
         """How late the loop runs what is due: the one number that says whether anything blocks."""

@@ -1,9 +1,11 @@
 """DeleteRecords (key 21, v0-v2): raise the start of a log; older records become unreadable (R34).
 
 Version notes: v2 is flexible. Offset -1 means the high watermark. Only a topic whose
-`cleanup.policy` has `delete` may lose records this way.
+`cleanup.policy` has `delete` may lose records this way. The answer leaves when the new start is on
+disk: what a client was told is gone does not come back after a crash.
 """
 
+import logging
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
@@ -17,13 +19,14 @@ from runnel.wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
+_log = logging.getLogger(__name__)
 TO_HIGH_WATERMARK: Final = -1
 
 
-def delete_records(
+async def delete_records(
     context: RequestContext, services: Services, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
@@ -34,6 +37,14 @@ def delete_records(
             for topic in request.topics
         ]
     )
+    try:
+        await services.upkeep.write_checkpoints()
+    except OSError as error:
+        _log.error("the new log starts cannot be written: %s", error)
+        for topic in response.topics:
+            for result in topic.partitions:
+                result.error_code = result.error_code or ErrorCode.KAFKA_STORAGE_ERROR
+    return response
 
 
 def _delete(
