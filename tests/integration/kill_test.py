@@ -2,6 +2,7 @@
 
 One idempotent confluent-kafka producer lives through all kills and sends again what it does not
 know the outcome of; the broker's producer state, rebuilt from the log, must drop what it has.
+With durability `ack` the kill nearly always falls between an append and its acknowledgement.
 `KILL_CYCLES` and `KILL_ACKNOWLEDGED` set how long it runs.
 """
 
@@ -94,9 +95,12 @@ def kill_and_restart(broker: BrokerProcess, load: Load, chance: random.Random) -
 
 
 @pytest.mark.timeout(60 + 30 * CYCLES)
-def test_nothing_acknowledged_is_lost_or_doubled(start_broker: StartBroker) -> None:
+@pytest.mark.parametrize("durability", ["interval", "ack"])
+def test_nothing_acknowledged_is_lost_or_doubled(
+    start_broker: StartBroker, durability: str
+) -> None:
     """Goal: lost 0, duplicate 0. Method: kill -9 under load, restart on the same folder."""
-    broker, chance = start_broker(), random.Random(SEED)
+    broker, chance = start_broker(settings={"runnel.durability": durability}), random.Random(SEED)
     with WireClient(broker.address) as client:
         client.create_topic(TOPIC, PARTITIONS)
     load = Load(broker.bootstrap)
@@ -121,7 +125,8 @@ def test_nothing_acknowledged_is_lost_or_doubled(start_broker: StartBroker) -> N
         if number in places and place not in places[number]
     ]
     print(
-        f"{CYCLES} kill -9 cycles: acknowledged {len(load.acknowledged)}, read {len(found)},"
+        f"{CYCLES} kill -9 cycles, durability {durability}:"
+        f" acknowledged {len(load.acknowledged)}, read {len(found)},"
         f" lost {len(lost)}, duplicate {len(duplicate)}, failed {len(load.failed)},"
         f" sent {load.sent_count}"
     )
