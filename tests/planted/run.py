@@ -1,9 +1,10 @@
 """Plants known bugs, one at a time, in a copy of this repository, and demands that the tests fail.
 
-    python -m tests.planted.run [name ...]
+    python -m tests.planted.run [--all] [name ...]
 
 First the copy as it is must pass, or a failure would say nothing. Then each `*.patch` is applied
-in turn. A bug that no suite finds fails this run; the table says which suites found it.
+in turn, and suite after suite is run until one finds it; with `--all` every suite is asked. A bug
+that none finds fails this run.
 """
 
 import argparse
@@ -19,6 +20,11 @@ ROOT: Final = Path(__file__).parents[2]
 COPIED: Final = ("src", "tests", "tools", "pyproject.toml")
 SUITE_SECONDS_MAX: Final = 600
 PYTEST: Final = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist")
+ENVIRONMENT: Final = {
+    "PYTHONPATH": "src",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "RUNNEL_LOG_MACHINE_EXAMPLES": "60",
+}
 PASSED, FAILED = 0, 1
 
 
@@ -74,7 +80,7 @@ def fails(suite: Suite, tree: Path) -> bool:
     done = subprocess.run(
         [sys.executable, *suite.arguments],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": "src", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
         timeout=SUITE_SECONDS_MAX,
@@ -89,7 +95,8 @@ def fails(suite: Suite, tree: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="which bugs; all if none is named")
-    wanted = parser.parse_args().names
+    parser.add_argument("--all", action="store_true", help="ask every suite about every bug")
+    options = parser.parse_args()
     columns = "".join(f"{suite.name:>14}" for suite in SUITES)
     missed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
@@ -101,14 +108,19 @@ def main() -> int:
                 return 1
         print(f"{'none':<22}" + f"{'passes':>14}" * len(SUITES), flush=True)
         for patch in patches():
-            if wanted and patch.stem not in wanted:
+            if options.names and patch.stem not in options.names:
                 continue
             apply(patch, tree)
-            found = [fails(suite, tree) for suite in SUITES]
+            verdicts: list[str] = []
+            for suite in SUITES:
+                if "found" in verdicts and not options.all:
+                    verdicts.append("-")
+                else:
+                    verdicts.append("found" if fails(suite, tree) else "not found")
             apply(patch, tree, reverse=True)
-            row = "".join(f"{'found' if each else 'not found':>14}" for each in found)
+            row = "".join(f"{verdict:>14}" for verdict in verdicts)
             print(f"{patch.stem:<22}{row}", flush=True)
-            if not any(found):
+            if "found" not in verdicts:
                 missed.append(patch.stem)
     print(f"missed: {', '.join(missed)}" if missed else "every planted bug is found")
     return 1 if missed else 0
