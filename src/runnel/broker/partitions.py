@@ -22,7 +22,7 @@ from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock
 from runnel.storage.log import Log
 from runnel.storage.store import LogStore
-from runnel.types import TopicPartition
+from runnel.types import NO_TOPIC_ID, TopicPartition
 
 _log = logging.getLogger(__name__)
 CREATED_AT_ONCE: Final = 8  # each takes some hundred microseconds of the loop
@@ -162,7 +162,9 @@ class Partitions:
         """
         try:
             found = self._logs.get(topic.name, index)
-            if found is not None and found.topic_id != topic.id:
+            if found is not None and found.topic_id == NO_TOPIC_ID:
+                self._logs.adopt(found, topic.id)
+            elif found is not None and found.topic_id != topic.id:
                 self._logs.delete(topic.name, index)
                 found = None
             return found or self._logs.create(topic.name, topic.id, index, config)

@@ -107,6 +107,7 @@ def load_log(
         log.flushed_offset = log.log_start_offset
         log.closed_unsynced = [segment for segment in scanned if segment is not segments[-1]]
         log.unsynced_folders.append(folder)
+        log.unsynced_paths.append(f"{folder}/{PARTITION_METADATA}")
         log.flush()
     return log
 

@@ -168,6 +168,9 @@ class LogStore:
             progress(done, len(folders), name)
             self._open_log(directory, name, partition, clean, config_of(partition.topic), notices)
         progress(len(folders), len(folders), "")
+        for directory, epoch in zip(self.dirs, epochs, strict=True):
+            if epoch is None:  # a log created just before the crash: its folder's name is in doubt
+                self._disk.sync_dir(directory)
         clean_epochs = {epoch for epoch in epochs if epoch is not None}
         return Opened(
             clean=None not in epochs,
@@ -316,6 +319,16 @@ class LogStore:
         log.unsynced_folders += [folder, directory]
         self._adopt(log, directory)
         return log
+
+    def adopt(self, log: Log, topic_id: TopicId) -> None:
+        """Give a log its id, which it has none of or has lost. Raises KAFKA_STORAGE_ERROR."""
+        around = self._in_memory if log.config.storage == "memory" else self._on_disk
+        try:
+            data = encode_partition_metadata(topic_id)
+            replace_file(around.disk, log.folder, PARTITION_METADATA, data)
+        except OSError as error:
+            raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.partition}: {error}") from error
+        log.topic_id = topic_id
 
     def delete(self, topic: str, index: int) -> None:
         """The log is gone at once; its files go `file.delete.delay.ms` later, see `purge`."""
