@@ -57,7 +57,7 @@ planted: $(STAMP) ## plant five bugs in copies of the tree; passes if the tests 
 	$(BIN)/python -m tests.planted.run $(ARGS)
 
 faults: $(STAMP) ## the long fault suites: 500 seeds, 20 kill -9 cycles, every torn byte, planted bugs
-	SEEDS=500 $(BIN)/python -m pytest -q -s -n 2 tests/simulated
+	$(BIN)/python -m tests.simulated.run --seeds 500
 	KILL_CYCLES=20 $(BIN)/python -m pytest -q -s tests/integration/kill_test.py
 	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
 	$(BIN)/python -m tests.planted.run

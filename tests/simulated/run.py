@@ -335,7 +335,7 @@ def report(result: Result) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seed", nargs="?", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, help="how many, from 0 on")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--until-failure", action="store_true", help="with one job: stop there")

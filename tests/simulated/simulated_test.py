@@ -42,7 +42,7 @@ def test_a_seed_repeats_itself_whatever_the_hash_seed() -> None:
     digests = set()
     for hash_seed in ("1", "2"):
         done = subprocess.run(
-            [sys.executable, "-m", "tests.simulated.run", "5"],
+            [sys.executable, "-m", "tests.simulated.run", "--seed", "5"],
             cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": "src"},
             capture_output=True,
