@@ -336,7 +336,7 @@ def report(result: Result) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, help="how many, from 0 on")
+    parser.add_argument("--seeds", type=int, help="how many, from --seed on")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--until-failure", action="store_true", help="with one job: stop there")
     options = parser.parse_args()
@@ -347,7 +347,9 @@ def main() -> int:
         print(f"seed {result.seed}: history {result.digest}")
     else:
         totals, failed = run_many(
-            range(options.seeds), options.jobs, until_failure=options.until_failure
+            range(options.seed, options.seed + options.seeds),
+            options.jobs,
+            until_failure=options.until_failure,
         )
     for name in sorted(totals):
         print(f"{totals[name]:>10}  {name}")
