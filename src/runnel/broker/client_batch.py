@@ -22,24 +22,39 @@ from runnel.wire.batch import (
 )
 
 NO_TIMESTAMP: Final = -1
+NOT_FOR_CLIENTS: Final = CONTROL | TRANSACTIONAL
 ZSTD: Final = 4  # the last compression type that Kafka has given out
 
 
 def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
     """Whether the records are one whole batch of a client. Wants at least a whole header."""
     size = len(records)
-    count = header.record_count
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        delta,
+        _,
+        _,
+        producer_id,
+        epoch,
+        sequence,
+        count,
+    ) = header
     return (
-        header.magic == MAGIC
-        and header.length == size - LOG_OVERHEAD
+        magic == MAGIC
+        and length == size - LOG_OVERHEAD
         and size <= size_max
-        and header.base_offset == 0
+        and base_offset == 0
         and count > 0
-        and header.last_offset_delta == count - 1
-        and not header.attributes & (CONTROL | TRANSACTIONAL)
-        and header.attributes & COMPRESSION_MASK <= ZSTD
-        and (header.producer_id < 0 or (header.base_sequence >= 0 and header.producer_epoch >= 0))
-        and crc32c(records[CRC_START:]) == header.crc
+        and delta == count - 1
+        and not attributes & NOT_FOR_CLIENTS
+        and attributes & COMPRESSION_MASK <= ZSTD
+        and (producer_id < 0 or (sequence >= 0 and epoch >= 0))
+        and crc32c(records[CRC_START:]) == crc
     )
 
 

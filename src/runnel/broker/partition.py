@@ -13,7 +13,7 @@ An acknowledgement is a predicate over these (`is_acknowledged`), never a side e
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from runnel.broker.client_batch import ensure_timestamps, is_good, refusal
 from runnel.broker.inspection import is_needed
@@ -33,10 +33,7 @@ NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 
 
-class Appended(NamedTuple):
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int  # -1 where the producer's time stands
+Appended = tuple[int, int, int]  # base offset, last offset, log append time or -1
 
 
 class Partition:
@@ -195,7 +192,7 @@ class Partition:
         if header.producer_id >= 0:
             duplicate = log.producers.check(header)
             if duplicate is not None:
-                return Appended(duplicate.base_offset, duplicate.last_offset, append_time_ms)
+                return duplicate.base_offset, duplicate.last_offset, append_time_ms
         base_offset = log.log_end_offset
         stamp(records, 0, base_offset, self.leader_epoch)
         if append_time_ms != NO_TIMESTAMP:
@@ -209,7 +206,7 @@ class Partition:
             self._maybe_flush()
         if not self._syncs_first:
             self.advance_high_watermark()
-        return Appended(base_offset, log.log_end_offset - 1, append_time_ms)
+        return base_offset, log.log_end_offset - 1, append_time_ms
 
     def _ensure_may_append(self, acks: int) -> None:
         self.ensure_leads()

@@ -129,24 +129,29 @@ class Log:
         """
         if self.offline is not None:
             raise self._offline_error()
-        marker = read_marker(memoryview(raw)) if header.attributes & CONTROL else None
+        # All at once: an attribute of a named tuple costs a look-up each time, and this is hot.
+        base_offset, _, epoch, _, _, attributes, delta, _, max_timestamp, producer_id, _, _, _ = (
+            header
+        )
+        marker = read_marker(memoryview(raw)) if attributes & CONTROL else None
+        last_offset = base_offset + delta
         segment = self._active
         size = segment.size
         if size and (
             size + len(raw) > self._roll_bytes
-            or header.max_timestamp > self._roll_timestamp
-            or header.base_offset + header.last_offset_delta > self._roll_offset
+            or max_timestamp > self._roll_timestamp
+            or last_offset > self._roll_offset
         ):
-            segment = self.roll(now_ms, header.base_offset)
+            segment = self.roll(now_ms, base_offset)
             size = 0
         try:
-            segment.append(header, raw)
+            segment.append(raw, base_offset, last_offset, max_timestamp)
         except OSError as error:
             raise self.fail(error) from error
-        self.log_end_offset = segment.next_offset
-        if header.partition_leader_epoch > self.epochs.latest_epoch:
-            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
+        self.log_end_offset = last_offset + 1
+        if epoch > self.epochs.latest_epoch:
+            self.epochs.assign(epoch, base_offset)
+        if producer_id >= 0:
             aborted = self.producers.update(header, marker)
             if aborted is not None:
                 segment.txn_index.append(aborted)

@@ -219,7 +219,7 @@ def scan_segment(
     segment.is_active = True
     size, position = segment.size, 0
     for position, header, marker in _good_batches(segment, size, allow_gaps):
-        segment.note(header, position)
+        segment.note(position, header.last_offset, header.max_timestamp)
         if header.partition_leader_epoch > epochs.latest_epoch:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         if header.producer_id >= 0:

@@ -191,12 +191,12 @@ class Segment:
         self.is_active = True
         _ = self.index, self.max_timestamp, self.txn_index
 
-    def append(self, header: BatchHeader, raw: Readable) -> None:
+    def append(self, raw: Readable, base_offset: int, last_offset: int, max_timestamp: int) -> None:
         """Write one batch whose offsets are stamped. Not durable before the file is synced.
 
         Raises OSError, and then nothing has changed but bytes past `size`.
         """
-        assert header.base_offset >= self.next_offset, (header.base_offset, self.next_offset)
+        assert base_offset >= self.next_offset, (base_offset, self.next_offset)
         position, size = self.size, len(raw)
         file = self._file
         if file is None:
@@ -204,13 +204,11 @@ class Segment:
         written = file.write_at(position, raw)
         if written != size:
             write_all(file, position + written, memoryview(raw)[written:])
-        self.note(header, position)
+        self.note(position, last_offset, max_timestamp)
         self.size = position + size
 
-    def note(self, header: BatchHeader, position: int) -> None:
+    def note(self, position: int, last_offset: int, max_timestamp: int) -> None:
         """A batch stands at `position`: index it. Appending and recovery do exactly the same."""
-        last_offset = header.base_offset + header.last_offset_delta
-        max_timestamp = header.max_timestamp
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -300,7 +298,7 @@ class Segment:
         txn_index, next_offset = self._txn_index, self.next_offset
         self.reset_indexes()
         for position, header in self.headers():
-            self.note(header, position)
+            self.note(position, header.last_offset, header.max_timestamp)
         self.index_max_timestamp()
         self._txn_index = txn_index
         if not self.is_active:

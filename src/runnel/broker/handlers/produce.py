@@ -65,44 +65,33 @@ def _append_all(
 ) -> Answer:
     acks = request.acks
     waits: list[Wait] = []
-    response = ProduceResponse(
-        responses=[
-            _append_topic(context, services, acks, topic, waits, verdicts)
-            for topic in request.topic_data
-        ]
-    )
+    topics: list[TopicProduceResponse] = []
+    for topic in request.topic_data:
+        results: list[PartitionProduceResponse] = []
+        refusal: RunnelError | None = None
+        try:
+            name = _ensure_allowed(context, services, acks, topic)
+        except RunnelError as error:
+            name, refusal = "", error
+        for data in topic.partition_data:
+            try:
+                if refusal is not None:
+                    raise refusal
+                results.append(_append(context, services, acks, name, data, waits, verdicts))
+            except RunnelError as error:  # one partition's failure is its own
+                results.append(_failed(data.index, error))
+        topics.append(
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=results
+            )
+        )
+    response = ProduceResponse(responses=topics)
     if acks == NO_REPLY:
         _ensure_no_error(response)
         return None
     if waits:
         return _acknowledge_later(response, waits, acks, request.timeout_ms)
     return response
-
-
-def _append_topic(
-    context: RequestContext,
-    services: Services,
-    acks: int,
-    topic: TopicProduceData,
-    waits: list[Wait],
-    verdicts: Verdicts | None,
-) -> TopicProduceResponse:
-    results: list[PartitionProduceResponse] = []
-    try:
-        name = _ensure_allowed(context, services, acks, topic)
-    except RunnelError as error:
-        results = [_failed(data.index, error) for data in topic.partition_data]
-        return TopicProduceResponse(
-            name=topic.name, topic_id=topic.topic_id, partition_responses=results
-        )
-    for data in topic.partition_data:
-        try:
-            results.append(_append(context, services, acks, name, data, waits, verdicts))
-        except RunnelError as error:  # one partition's failure is its own, never its neighbour's
-            results.append(_failed(data.index, error))
-    return TopicProduceResponse(
-        name=topic.name, topic_id=topic.topic_id, partition_responses=results
-    )
 
 
 def _ensure_allowed(
