@@ -1,7 +1,8 @@
 """The socket side of a connection: `recv_into` in, `send` and `sendfile` out, on one event loop.
 
-Record bytes go from file to socket inside the kernel. Where that is impossible (TLS, or a file
-without a descriptor) slices are read and sent in chunks: the same class with `sendfile=False`.
+Record bytes go from file to socket inside the kernel, but for a few kilobytes, which are read and
+leave with their header in one call. Where `sendfile` is impossible (TLS, or a file without a
+descriptor) slices are read and sent in chunks: the same class with `sendfile=False`.
 The transport never looks into a frame.
 """
 
@@ -19,6 +20,7 @@ from runnel.types import FileSlice
 _log = logging.getLogger(__name__)
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
+COPIED_SLICE_BYTES_MAX: Final = 16 * 1024  # up to here one read is cheaper than its own sendfile
 
 
 class SocketTransport:
@@ -210,6 +212,8 @@ def _join_small(parts: list[Part]) -> list[Part]:
     joined: list[Part] = []
     last: bytearray | None = None
     for part in parts:
+        if isinstance(part, FileSlice) and part.size <= COPIED_SLICE_BYTES_MAX:
+            part = part.read()
         if isinstance(part, FileSlice) or len(part) > JOINED_BYTES_MAX:
             joined.append(part)
             last = None
