@@ -48,8 +48,8 @@ CODECS: Final = (
 )
 # Each must have happened at least once in a long run, or the run shows nothing.
 MUST_HAPPEN: Final = (
-    "disk: kills",
-    "disk: power losses",
+    "crashes by kill",
+    "crashes by power loss",
     "disk: torn writes",
     "disk: dropped bytes",
     "disk: zeroed bytes",
@@ -69,7 +69,7 @@ MUST_HAPPEN: Final = (
     "requests repeated",
     "duplicates_suppressed",
     "duplicates_of_plain_producers",
-    "acknowledged_and_lost_by_power",
+    "acknowledged_and_lost_as_allowed",
     "acknowledged_and_deleted",
     "acknowledged_and_read",
 )

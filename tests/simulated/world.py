@@ -80,6 +80,7 @@ class Life:
     began: int  # in the history
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    is_over: bool = False  # it came to its own end, so that nothing is left to crash
     broker: server.Broker | None = None
     main: "asyncio.Task[None] | None" = None
 
@@ -179,6 +180,7 @@ class World:
             self.failures.append("".join(traceback.format_exception(error)))
         if life is self.life:
             self.note(f"{life.process.name} ended, {error!r}")
+            life.is_over = True
             if error is not None:
                 self.counts["processes that ended themselves"] += 1
             elif rest := [task for task in life.process.tasks if not task.done()]:
@@ -199,6 +201,8 @@ class World:
         """No step of the process runs any more; then the disk loses what it may."""
         lost = self._may_lose_from(power=power)
         if self.life is not None:
+            if not self.life.is_over:
+                self.counts["crashes by power loss" if power else "crashes by kill"] += 1
             self.note(f"{self.life.process.name} is gone" + ", with its power" * power)
             self.life.process.kill()
             self.network.detach()

@@ -283,14 +283,16 @@ class _Judge:
         )
         for send, offset, value in self.acknowledged():
             if value in there:
-                self.verdict.count("acknowledged_and_read")
+                fate = "acknowledged_and_read"
             elif offset < final.log_start_offset:
-                self.verdict.count("acknowledged_and_deleted")
+                fate = "acknowledged_and_deleted"
             elif self.may_be_lost(offset, send.began, final.began):
-                self.verdict.count("acknowledged_and_lost_by_power")
+                fate = "acknowledged_and_lost_as_allowed"
             else:
-                name = "lost-write" if offset <= furthest else "unseen"
-                self.report(name, f"{value!r} was acknowledged at {offset}")
+                fate = "lost-write" if offset <= furthest else "unseen"
+                self.report(fate, f"{value!r} was acknowledged at {offset}")
+            if final is self.finals[0]:
+                self.verdict.count(fate)
 
     def check_start(self) -> None:
         for read in self.reads:
