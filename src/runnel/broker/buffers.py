@@ -7,7 +7,7 @@ the size that a peer merely declared. Held bytes are counted against one budget.
 
 from typing import Final
 
-SHARED_BYTES: Final = 512 * 1024
+SHARED_BYTES: Final = 128 * 1024  # what of a large frame comes this way is copied once
 SMALLEST_HELD_BYTES: Final = 64 * 1024
 POOLED_BYTES_MAX: Final = 16 * 1024 * 1024
 POOLED_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024

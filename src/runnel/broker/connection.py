@@ -23,6 +23,7 @@ Part = bytearray | bytes | memoryview | FileSlice
 
 PRODUCE_KEY: Final = 0
 SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
+LARGE_REST_BYTES: Final = 16 * 1024
 UNSENT_BYTES_MAX: Final = 1024 * 1024  # beyond it no further request of this peer is handled
 _SIZE: Final = Struct(">i")
 _KEY: Final = Struct(">h")
@@ -159,7 +160,12 @@ class Connection:
         held = self._held
         if held is None:
             return self._buffers.shared
-        return held[self._end :]
+        end = self._end
+        if end - self._start >= 4:
+            frame_end = self._start + 4 + _SIZE.unpack_from(held, self._start)[0]
+            if end + LARGE_REST_BYTES < frame_end <= len(held):
+                return held[end:frame_end]  # nothing of the next frame, or it would be copied
+        return held[end:]
 
     def received(self, count: int) -> None:
         """Take `count` bytes that were put there. A frame no client sends closes the connection."""
