@@ -21,7 +21,7 @@ from pathlib import Path
 from runnel import __version__
 from runnel.broker.listener import Listeners
 from runnel.broker.server import Ports, build
-from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, run
+from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, process_age_ms, run
 from runnel.cli.logs import LEVELS, configure, printable
 from runnel.cluster.sqlite import SqliteStore
 from runnel.config.definition import ConfigError
@@ -52,7 +52,7 @@ def arguments() -> argparse.ArgumentParser:
         "--port", type=int, help=f"port to listen on, 0 picks a free one (default {DEFAULT_PORT})"
     )
     parser.add_argument("--data-dir", help=f"where the data is kept (default {DEFAULT_DATA_DIR})")
-    parser.add_argument("--broker-id", type=int, help="number of this broker (default 1)")
+    parser.add_argument("--broker-id", type=int, help="number of this broker (default 0)")
     parser.add_argument("--config", type=Path, help="a .yaml, .json or .properties file")
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="default info")
     parser.add_argument(
@@ -84,7 +84,6 @@ def settings_from(
 
 
 def main(argv: Sequence[str]) -> int:
-    started = time.monotonic()
     options = arguments().parse_args(argv)
     configure(options.log_level)
     locks: list[FolderLock] = []
@@ -95,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
         for folder in settings.log_dirs:
             Path(folder).mkdir(parents=True, exist_ok=True)
             locks.append(FolderLock(folder))
-        run(_serve(settings, options.ready_file, started))
+        run(_serve(settings, options.ready_file))
         _log.info("stopped")
     except EXPECTED as error:
         return _failed(error)
@@ -116,7 +115,7 @@ def _failed(error: Exception) -> int:
     return 1
 
 
-async def _serve(settings: Settings, ready_file: Path | None, started: float) -> None:
+async def _serve(settings: Settings, ready_file: Path | None) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -140,7 +139,7 @@ async def _serve(settings: Settings, ready_file: Path | None, started: float) ->
             listeners.start()
             gc.collect()
             gc.freeze()  # what start-up made lives as long as the process: never look at it again
-            _tell_ready(listeners.addresses, broker.settings, ready_file, started)
+            _tell_ready(listeners.addresses, broker.settings, ready_file)
             await stop.wait()
             _log.info("stopping")
             listeners.stop_accepting()
@@ -158,15 +157,13 @@ def _on_signal(stop: asyncio.Event, number: int) -> None:
     stop.set()
 
 
-def _tell_ready(
-    addresses: list[str], settings: Settings, ready_file: Path | None, started: float
-) -> None:
+def _tell_ready(addresses: list[str], settings: Settings, ready_file: Path | None) -> None:
     """One line for a person; one file, put in place whole, for a program."""
     _log.info(
         "runnel %s is ready on %s after %d ms, broker %d, data in %s",
         __version__,
         ", ".join(addresses),
-        (time.monotonic() - started) * 1000,
+        process_age_ms(),
         settings.node_id,
         ", ".join(settings.log_dirs),
     )
