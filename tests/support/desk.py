@@ -26,8 +26,9 @@ PATIENCE_S = 100.0
 class Desk:
     """One connection to a broker that runs on the loop of the test."""
 
-    def __init__(self, broker: server.Broker, clock: SimClock) -> None:
+    def __init__(self, broker: server.Broker, clock: SimClock, *, client_id: str = "desk") -> None:
         self.broker = broker
+        self.client_id = client_id
         self.clock = clock
         self.closed_for: str | None = None
         self.reconnect()
@@ -78,7 +79,7 @@ class Desk:
             version = (
                 min(schema.latest_version, 5) if schema.api_key == 22 else schema.latest_version
             )
-        self.put(encode_frame(request, version, correlation_id=7))
+        self.put(encode_frame(request, version, correlation_id=7, client_id=self.client_id))
         frame = await self._next_frame()
         correlation_id, response = decode_reply(schema.api_key, version, frame)
         assert correlation_id == 7

@@ -154,12 +154,26 @@ class Dispatch:
         self, connection: Connection, route: Route, correlation_id: int, parked: Parked[Any]
     ) -> Pending:
         pending = Pending(connection, is_produce=parked.is_produce)
+        self._wait(pending, route, correlation_id, parked)
+        return pending
+
+    def _wait(
+        self, pending: Pending, route: Route, correlation_id: int, parked: Parked[Any]
+    ) -> None:
+        attempt = parked.attempt
+
+        def guarded(final: bool) -> object | None:
+            try:
+                return attempt(final)
+            except Exception:  # noqa: BLE001  # as in `handle`: nobody else who waits pays for it
+                self._failed(pending)
+                return None
 
         def answer(response: object) -> None:
             pending.settle(self._encode(route, correlation_id, response))
 
+        parked.attempt = guarded
         pending.cancel = self._waiting.park(parked, answer)
-        return pending
 
     def _start(
         self,
@@ -168,29 +182,32 @@ class Dispatch:
         correlation_id: int,
         work: Coroutine[Any, Any, object],
     ) -> Pending:
+        """Run a handler that waits. It is not cancelled with its connection: it finishes."""
         pending = Pending(connection)
 
         async def run() -> None:
             try:
                 response = await work
                 if type(response) is Parked:
-                    pending.cancel = self._waiting.park(
-                        response,
-                        lambda late: pending.settle(self._encode(route, correlation_id, late)),
-                    )
+                    self._wait(pending, route, correlation_id, response)
                 elif response is None:
                     pending.settle(None)
                 else:
                     pending.settle(self._encode(route, correlation_id, response))
+            except WireError as error:
+                pending.abandon(str(error))
             except Exception:  # noqa: BLE001  # as in `handle`: one connection pays for our bug
-                self._services.metrics.add(Slot.REQUESTS_FAILED)
-                _log.exception("request from %s failed", connection.host)
-                pending.abandon("internal error")
+                self._failed(pending)
 
         task = self._services.loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return pending  # not cancelled with its connection: what it began, it finishes
+        return pending
+
+    def _failed(self, pending: Pending) -> None:
+        self._services.metrics.add(Slot.REQUESTS_FAILED)
+        _log.exception("a request failed")
+        pending.abandon("internal error")
 
     def _route(self, key: int, version: int) -> Route:
         row = self._rows.get(key)

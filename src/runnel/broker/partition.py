@@ -13,6 +13,7 @@ An acknowledgement is a predicate over these (`is_acknowledged`), never a side e
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from runnel.broker.client_batch import ensure_timestamps, is_good, refusal
@@ -83,7 +84,13 @@ class Partition:
         self.in_sync_count = 0
         self.min_in_sync = 1
         self.configure(log.config)
+        log.on_failed = partial(self._log_failed, log.on_failed)
         self.waiters: dict[Waiter, None] = {}
+
+    def _log_failed(self, told_before: Callable[[], None]) -> None:
+        """Whoever waits for a log that went offline waits in vain, and is to hear of it now."""
+        told_before()
+        self._wake()
 
     def configure(self, config: LogConfig) -> None:
         """Take in a topic's configuration, the parts that every append asks for as plain fields."""

@@ -97,6 +97,12 @@ class Partitions:
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
         return {partition.topic_partition: partition.high_watermark for partition in self}
 
+    def warn_of_strays(self) -> None:
+        """Logs of no topic: a crash came between a deletion and the end of its files."""
+        for log in self._logs.logs:
+            if self.find(log.topic, log.index) is None:
+                _log.warning("%s holds no topic of this cluster: left alone", log.folder)
+
     # Following the image
 
     def image_changed(self, image: Image) -> None:
@@ -192,5 +198,8 @@ class Partitions:
         for partition in partitions.values():
             partition.resign(-1, partition.leader_epoch)
             self._flusher.forget(partition)
-            self._logs.delete(topic.name, partition.log.index)
+            try:
+                self._logs.delete(topic.name, partition.log.index)
+            except RunnelError as error:  # a folder that somebody took away is deleted enough
+                _log.error("the files of a deleted log stay: %s", error)
         _log.info("topic %s deleted, %d partitions", topic.name, len(partitions))

@@ -124,6 +124,7 @@ class Broker:
             )
         ]
         await self.partitions.caught_up_with(self._membership.image.revision)
+        self.partitions.warn_of_strays()
 
     async def _adopt(self) -> None:
         """Take in what the data folders held before there was any metadata about them."""
@@ -153,8 +154,12 @@ class Broker:
         )
 
     async def drain(self) -> None:
-        """Let requests that a worker or the store holds come to their end."""
+        """Let requests under way come to their end: in a worker, in the store, or at an fsync.
+
+        The caller has seen to it that no more come.
+        """
         await self._dispatch.drain(self.settings.shutdown_timeout_ms)
+        await self._waiting.drain(self.settings.shutdown_timeout_ms)
 
     async def stop(self) -> None:
         """With the connections closed: flush everything, write the marker, leave the cluster."""

@@ -7,6 +7,7 @@ read before the wait is sent after it.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -45,9 +46,10 @@ class Parked(Generic[R]):
 class Waiter:
     """One parked request. Leaves every list it stands in when it is answered or cancelled."""
 
-    __slots__ = ("_answer", "_parked", "_timer")
+    __slots__ = ("_answer", "_parked", "_timer", "_waiting")
 
-    def __init__(self, parked: Parked[R], answer: Callable[[R], None]) -> None:
+    def __init__(self, waiting: "Waiting", parked: Parked[R], answer: Callable[[R], None]) -> None:
+        self._waiting = waiting
         self._parked: Parked[Any] = parked
         self._answer: Callable[[Any], None] = answer
         self._timer: asyncio.TimerHandle | None = None
@@ -55,6 +57,8 @@ class Waiter:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         for waitable in self._parked.on:
             waitable.waiters[self] = None
+        if self._parked.is_produce:
+            self._waiting.parked_produces[self] = None
         self._timer = loop.call_later(self._parked.timeout_ms / 1000, self._expire)
 
     def try_now(self) -> None:
@@ -75,21 +79,25 @@ class Waiter:
             self._timer = None
         for waitable in self._parked.on:
             waitable.waiters.pop(self, None)
+        if self._parked.is_produce:
+            self._waiting.produce_left(self)
 
 
 class Waiting:
     """Owned by the broker; one per event loop."""
 
-    __slots__ = ("_loop", "_moved", "_waking")
+    __slots__ = ("_drained", "_loop", "_moved", "_waking", "parked_produces")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._moved: dict[Waitable, None] = {}
         self._waking = False
+        self.parked_produces: dict[Waiter, None] = {}
+        self._drained: asyncio.Event | None = None
 
     def park(self, parked: Parked[R], answer: Callable[[R], None]) -> Callable[[], None]:
         """Returns how to cancel."""
-        waiter = Waiter(parked, answer)
+        waiter = Waiter(self, parked, answer)
         waiter.start(self._loop)
         return waiter.cancel
 
@@ -108,3 +116,17 @@ class Waiting:
             due.update(waitable.waiters)
         for waiter in due:
             waiter.try_now()
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Until no produce waits for its acknowledgement; a fetch may be cut off at any time."""
+        if self.parked_produces:
+            self._drained = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._drained.wait()
+
+    def produce_left(self, waiter: Waiter) -> None:
+        """It was answered, or its connection is gone."""
+        self.parked_produces.pop(waiter, None)
+        if self._drained is not None and not self.parked_produces:
+            self._drained.set()

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runnel import __version__
+from runnel.broker.limits import ensure_standard_streams, within_file_limit
 from runnel.broker.listener import Listeners
 from runnel.broker.server import Ports, build
 from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, process_age_ms, run
@@ -54,7 +55,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--data-dir", help=f"where the data is kept (default {DEFAULT_DATA_DIR})")
     parser.add_argument("--broker-id", type=int, help="number of this broker (default 0)")
     parser.add_argument("--config", type=Path, help="a .yaml, .json or .properties file")
-    parser.add_argument("--log-level", choices=LEVELS, default="info", help="default info")
+    parser.add_argument("--log-level", choices=LEVELS, help="default info, or RUNNEL_LOG_LEVEL")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="any broker setting"
     )
@@ -84,15 +85,20 @@ def settings_from(
 
 
 def main(argv: Sequence[str]) -> int:
+    ensure_standard_streams()
+    environ = dict(os.environ)
+    level = environ.pop("RUNNEL_LOG_LEVEL", "info").lower()
     options = arguments().parse_args(argv)
-    configure(options.log_level)
+    configure(options.log_level or (level if level in LEVELS else "info"))
     locks: list[FolderLock] = []
     try:
-        settings, warnings = settings_from(options, os.environ)
+        settings, warnings = settings_from(options, environ)
+        _ensure_writable(options.ready_file)
+        settings = within_file_limit(settings)
         for warning in warnings:
             _log.warning("%s", warning)
         for folder in settings.log_dirs:
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            _make_folder(folder)
             locks.append(FolderLock(folder))
         run(_serve(settings, options.ready_file))
         _log.info("stopped")
@@ -103,11 +109,24 @@ def main(argv: Sequence[str]) -> int:
             raise
         return _failed(group.exceptions[0])
     finally:
-        if options.ready_file is not None:
+        if locks and options.ready_file is not None:  # without a lock it would be another's file
             options.ready_file.unlink(missing_ok=True)
         for lock in locks:
             lock.release()
     return 0
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ConfigError(f"{folder} cannot hold data: there is a file of that name") from None
+
+
+def _ensure_writable(ready_file: Path | None) -> None:
+    """Before the data is opened, not after clients were told to come."""
+    if ready_file is not None and not os.access(ready_file.resolve().parent, os.W_OK):
+        raise ConfigError(f"--ready-file: no file can be written in {ready_file.resolve().parent}")
 
 
 def _failed(error: Exception) -> int:

@@ -176,7 +176,13 @@ class _Table:
             if all(map(self._holds, compares)) and all(n in self._leases for n in leased):
                 self._write(writes)
                 return TxnResult(Outcome.OK, self.revision)
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            if (
+                error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
+            ):  # rolled back, and that is sure
+                raise RunnelError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata store: {error}"
+                ) from None
             return TxnResult(Outcome.UNKNOWN, 0)
         return TxnResult(Outcome.REFUSED, self.revision)
 

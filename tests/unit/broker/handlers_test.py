@@ -4,10 +4,13 @@ Method: a broker built as always, on virtual time, asked with real wire messages
 """
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from runnel.broker.api_table import api_table
+from runnel.broker.context import RequestContext
+from runnel.broker.handlers import fetch as fetch_handler
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
@@ -55,7 +58,7 @@ from runnel.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.support.desk import Desk, at_desk
-from tests.support.wire_client import encode_frame
+from tests.support.wire_client import ClosedError, encode_frame
 
 FETCH_BY_NAME = 12
 PRODUCE_BY_NAME = 12
@@ -689,5 +692,97 @@ def test_flush_messages_and_flush_ms_flush_early() -> None:
         assert timed.flushed_offset == 0
         await asyncio.sleep(0.2)
         assert timed.flushed_offset == 1
+
+    at_desk(test)
+
+
+# What a review found
+
+
+def test_a_fetch_does_not_wait_for_what_its_own_limit_forbids() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, segment_bytes="1048576")
+        for _ in range(30):
+            assert (await produce(desk, batch(bytes(100_000)))).error_code == 0
+        before = desk.clock.monotonic_ms()
+        for limits in (
+            {"min_bytes": 300_000, "max_bytes": 300_000},
+            {"min_bytes": 500_000, "partition_max_bytes": 450_000},
+            {"min_bytes": 3_000_000},
+        ):
+            await desk.ask(fetch_request(0, max_wait_ms=2000, **limits), FETCH_BY_NAME)
+        assert desk.clock.monotonic_ms() - before < 50
+        last = desk.broker.partitions.get("t", 0).log.log_end_offset - 1
+        await desk.ask(fetch_request(last, max_wait_ms=2000, min_bytes=500_000), FETCH_BY_NAME)
+        assert desk.clock.monotonic_ms() - before > 1900, "at the end it waits"
+
+    at_desk(test)
+
+
+def test_a_log_that_fails_tells_those_who_wait_for_it() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, runnel_durability="ack")
+        partition = desk.broker.partitions.get("t", 0)
+        partition.log.begin_flush = lambda **_: None  # type: ignore[method-assign]  # no fsync ever comes back
+        waiting = asyncio.ensure_future(produce(desk, batch(b"v")))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        partition.log.fail(OSError(5, "input/output error"))
+        await asyncio.sleep(0.01)
+        assert waiting.done()
+        assert (await waiting).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    at_desk(test)
+
+
+def test_a_parked_request_that_fails_costs_only_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = fetch_handler._plan
+
+    def fragile(context: RequestContext, *rest: Any) -> fetch_handler.Plan:  # noqa: ANN401  # passed on
+        found = plan(context, *rest)
+        assert not (context.client_id == "broken" and found.size_bytes), "planted"
+        return found
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        broken = Desk(desk.broker, desk.clock, client_id="broken")
+        well = Desk(desk.broker, desk.clock)
+        request = fetch_request(max_wait_ms=5000)
+        lost = asyncio.ensure_future(broken.ask(request, FETCH_BY_NAME))
+        found = asyncio.ensure_future(well.ask(request, FETCH_BY_NAME))
+        await asyncio.sleep(0.1)
+        await produce(desk, batch(b"v"))
+        assert values_of(await found) == [b"v"]
+        with pytest.raises(ClosedError):
+            await lost
+
+    monkeypatch.setattr(fetch_handler, "_plan", fragile)
+    at_desk(test)
+
+
+def test_stopping_answers_produces_that_wait_for_an_fsync() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, runnel_durability="ack")
+        waiting = asyncio.ensure_future(produce(desk, batch(b"v")))
+        await asyncio.sleep(0)
+        await desk.broker.drain()
+        await asyncio.sleep(0)
+        assert waiting.done()
+        assert (await waiting).error_code == 0
+
+    at_desk(test)
+
+
+def test_deleting_a_topic_whose_folder_is_gone() -> None:
+    async def test(desk: Desk) -> None:
+        topic_id = await create(desk)
+        log = desk.broker.partitions.get("t", 0).log
+        log._around.disk.remove_tree(log.folder)
+        response = await desk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]))
+        assert response.responses[0].error_code == 0
+        assert await create(desk)
+        assert (await produce(desk, batch(b"v"))).base_offset == 0
 
     at_desk(test)

@@ -24,6 +24,7 @@ from runnel.broker.security import Operation, Resource
 from runnel.broker.waiting import Parked
 from runnel.errors import ErrorCode, RunnelError
 from runnel.metrics import FETCHED_BYTES, FETCHES_PARKED
+from runnel.types import FileSlice
 from runnel.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -48,7 +49,7 @@ class Plan(NamedTuple):
 
     served: list[tuple[SessionPartition, PartitionData, int]]  # the last: bytes of records
     size_bytes: int
-    cannot_wait: bool  # an error or a divergence is told at once
+    cannot_wait: bool  # an error, a divergence, or a limit that waiting would not move
     on: list[Partition]
 
 
@@ -56,6 +57,7 @@ def fetch(
     context: RequestContext, services: Services, request: FetchRequest
 ) -> FetchResponse | Parked[FetchResponse]:
     by_id = context.api_version >= FIRST_VERSION_BY_ID
+    min_bytes = min(request.min_bytes, request.max_bytes, services.settings.fetch_max_bytes)
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         raise RunnelError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "replicas fetch on the inter-broker listener"
@@ -64,17 +66,12 @@ def fetch(
 
     def attempt(final: bool) -> FetchResponse | None:
         plan = _plan(context, services, request, session, by_id)
-        if final or plan.cannot_wait or plan.size_bytes >= request.min_bytes:
+        if final or plan.cannot_wait or plan.size_bytes >= min_bytes:
             return _respond(services, session, is_full, plan)
         return None
 
     plan = _plan(context, services, request, session, by_id)
-    if (
-        plan.size_bytes >= request.min_bytes
-        or plan.cannot_wait
-        or request.max_wait_ms <= 0
-        or not plan.on
-    ):
+    if plan.size_bytes >= min_bytes or plan.cannot_wait or request.max_wait_ms <= 0 or not plan.on:
         return _respond(services, session, is_full, plan)
     services.metrics.slots[FETCHES_PARKED] += 1
     return Parked(plan.on, request.max_wait_ms, attempt)
@@ -120,6 +117,8 @@ def _plan(
             data, size = _read(partition, wanted.asked, left, committed_only, total == 0)
             on.append(partition)
             cannot_wait = cannot_wait or data.diverging_epoch.epoch >= 0
+            if size and not _is_at_the_end(partition, data):
+                cannot_wait = True
         except RunnelError as error:
             data, size = _failed(context, services, wanted, error), 0
             cannot_wait = True
@@ -166,6 +165,16 @@ def _read(
             for aborted in log.aborted_in(asked.fetch_offset, bound)
         ]
     return data, found.size
+
+
+def _is_at_the_end(partition: Partition, data: PartitionData) -> bool:
+    """Whether these bytes are the last there are, so that only an append could bring more.
+
+    Otherwise they were cut by a limit or by the end of an older segment: waiting brings nothing.
+    """
+    found, active = data.records, partition.log.segments[-1]
+    assert isinstance(found, FileSlice)
+    return found.file is active.file and found.position + found.size >= active.size
 
 
 def _diverging(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
