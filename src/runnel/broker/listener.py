@@ -5,6 +5,7 @@ idle, that does not finish a frame it began, or that does not read its replies i
 """
 
 import asyncio
+import errno
 import logging
 import socket
 from collections import Counter
@@ -19,6 +20,9 @@ from runnel.metrics import Slot
 _log = logging.getLogger(__name__)
 SWEEP_EVERY_MS: Final = 1000
 ACCEPTED_AT_ONCE_MAX: Final = 64
+ACCEPT_PAUSE_S: Final = 1.0
+# Nothing is left to accept with. The peer stays in the backlog, so asking again at once would spin.
+_OUT_OF: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Listener:
@@ -54,8 +58,12 @@ class Listener:
     def start(self) -> None:
         self._sock.listen(self._settings.socket_listen_backlog_size)
         self._sock.setblocking(False)
-        self._loop.add_reader(self._sock.fileno(), self._on_acceptable)
+        self._accept_again()
         self._schedule_sweep()
+
+    def _accept_again(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.add_reader(self._sock.fileno(), self._on_acceptable)
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE_MAX):
@@ -65,6 +73,9 @@ class Listener:
                 return
             except OSError as error:  # out of descriptors, or the peer was quicker than we
                 _log.warning("cannot accept on %s: %s", self.name, error)
+                if error.errno in _OUT_OF:
+                    self._loop.remove_reader(self._sock.fileno())
+                    self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again)
                 return
             self._accept(sock, str(address[0]))
 

@@ -103,7 +103,11 @@ class SocketTransport:
         if not self._unsent:
             if len(parts) == 1 and type(parts[0]) is bytearray:
                 return self._send_one(parts[0])
-            parts = _join_small(parts)
+            try:
+                parts = _join_small(parts)
+            except OSError as error:
+                self.close(f"{error.strerror}")
+                return 0
         self._unsent.extend(parts)
         for part in parts:
             self._unsent_bytes += part.size if isinstance(part, FileSlice) else len(part)
@@ -208,12 +212,20 @@ class SocketTransport:
 
 
 def _join_small(parts: list[Part]) -> list[Part]:
-    """Neighbouring small byte parts become one, so that pipelined replies leave in one call."""
+    """Neighbouring small byte parts become one, so that pipelined replies leave in one call.
+
+    Raises OSError for a slice that cannot be read whole: its reply has announced its size.
+    """
     joined: list[Part] = []
     last: bytearray | None = None
+    may_copy_bytes = COPY_CHUNK_BYTES  # what is not copied costs no memory while it waits
     for part in parts:
-        if isinstance(part, FileSlice) and part.size <= COPIED_SLICE_BYTES_MAX:
-            part = part.read()
+        if isinstance(part, FileSlice) and part.size <= COPIED_SLICE_BYTES_MAX <= may_copy_bytes:
+            file, position, size = part
+            part = file.read_at(position, size)
+            if len(part) != size:
+                raise OSError(0, f"{file.path} ends before the slice at {position}")
+            may_copy_bytes -= size
         if isinstance(part, FileSlice) or len(part) > JOINED_BYTES_MAX:
             joined.append(part)
             last = None

@@ -1,0 +1,101 @@
+"""Goal: what leaves a socket is what was announced, or the connection ends.
+
+Method: a SocketTransport on one end of a socket pair, files that fail or end too early.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from runnel.broker.buffers import ReceiveBuffers
+from runnel.broker.connection import Connection, Part
+from runnel.broker.transport import COPY_CHUNK_BYTES, SocketTransport
+from runnel.types import FileSlice
+
+
+class Records:
+    """A file of which a test says how a read goes."""
+
+    path = "00000000000000000000.log"
+
+    def __init__(self, data: bytes, error: OSError | None = None) -> None:
+        self._data = data
+        self._error = error
+        self.reads = 0
+
+    def fileno(self) -> int:
+        return -1
+
+    def read_at(self, position: int, size: int) -> bytes:
+        self.reads += 1
+        if self._error is not None:
+            raise self._error
+        return self._data[position : position + size]
+
+
+def slice_of(records: Records, size: int) -> FileSlice:
+    return FileSlice(records, 0, size)  # type: ignore[arg-type]  # only what a transport calls
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.settimeout(5)
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def on_socket(sock: socket.socket, test: Callable[[SocketTransport], Awaitable[None]]) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        transport = SocketTransport(loop, sock, "peer", lambda _: None)
+        connection = Connection(
+            lambda _connection, frame: [bytearray(frame)],
+            transport,
+            ReceiveBuffers(1 << 20),
+            listener="L",
+            host="peer",
+            frame_bytes_max=1 << 20,
+        )
+        transport.start(connection)
+        try:
+            await test(transport)
+        finally:
+            transport.close("")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error")])
+def test_a_small_slice_that_cannot_be_read_whole_ends_the_connection(
+    pair: tuple[socket.socket, socket.socket], error: OSError | None
+) -> None:
+    ours, theirs = pair
+    short = Records(b"only ten b", error)
+
+    async def test(transport: SocketTransport) -> None:
+        assert transport.send([b"header: 20 follow", slice_of(short, 20)]) == 0
+        assert transport.fd == -1
+
+    on_socket(ours, test)
+    assert theirs.recv(100) == b"", "a part of a reply was sent, and the next would follow it"
+
+
+def test_small_slices_are_copied_only_so_far(pair: tuple[socket.socket, socket.socket]) -> None:
+    """What a peer that does not read makes us keep is its replies' headers, not its records."""
+    ours, _ = pair
+    size = 16 * 1024
+    records = Records(bytes(size))
+    count = 4 * COPY_CHUNK_BYTES // size
+    parts: list[Part] = [slice_of(records, size) for _ in range(count)]
+
+    async def test(transport: SocketTransport) -> None:
+        transport._wait_to_write()  # the socket takes nothing now
+        assert transport.send(parts) == count * size
+        assert records.reads <= COPY_CHUNK_BYTES // size
+
+    on_socket(ours, test)
