@@ -37,7 +37,7 @@ def open_store(
         disk, [FOLDER], clock, random.Random(7), config,
         cluster_id="cluster", node_id=1, boot_id=boot_id,
     )  # fmt: skip
-    return store, store.open()
+    return store, store.open(config_of=lambda _topic: config)
 
 
 def open_log(disk: Disk, clock: ManualClock, config: LogConfig) -> tuple[LogStore, Log]:

@@ -290,11 +290,17 @@ class Log:
         return None
 
     def aborted_in(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
-        """Aborted transactions that touch the half-open range, for readers of committed data."""
+        """Aborted transactions that touch the half-open range, for readers of committed data.
+
+        Raises KAFKA_STORAGE_ERROR.
+        """
         found: list[AbortedTransaction] = []
-        for segment in self.segments[self._slot_of(from_offset) :]:
-            if self._transactions_of(segment).collect(from_offset, to_offset, found):
-                break
+        try:
+            for segment in self.segments[self._slot_of(from_offset) :]:
+                if self._transactions_of(segment).collect(from_offset, to_offset, found):
+                    break
+        except OSError as error:
+            raise self.fail(error) from error
         return found
 
     def _transactions_of(self, segment: Segment) -> TransactionIndex:
@@ -344,8 +350,11 @@ class Log:
         self._generation += 1
         try:
             keep = bisect_left(self.segments, offset, key=_base_offset)
-            self._discard(self.segments[keep:])
-            del self.segments[keep:]
+            if keep < len(self.segments):
+                # From the end, and for good before the cut below: a power loss leaves no hole.
+                self._discard(self.segments[: keep - 1 : -1])
+                self._around.disk.sync_dir(self.folder)
+                del self.segments[keep:]
             self._active = self.segments[-1]
             if self._active in self.closed_unsynced:
                 self.closed_unsynced.remove(self._active)

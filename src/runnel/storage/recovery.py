@@ -1,12 +1,16 @@
 """Opening a log: after a clean stop by reading next to nothing, after a crash by scanning.
 
 After a crash the segments from the recovery point on are read whole (R30): each batch must have a
-sane header, follow the one before in offset and epoch, and match its CRC; unless the topic is
-compacted its offset must be the very next, because the CRC does not cover the offset and a hole
-would be a loss that nobody is told of. The log is cut at the first byte that fails,
+sane header, follow the one before in offset and epoch, and match its CRC; where the topic is known
+not to be compacted its offset must be the very next, because the CRC does not cover the offset and
+a hole would be a loss that nobody is told of. The log is cut at the first byte that fails,
 later segments go, indexes, producer state and epochs are made anew, and all of it is synced before
 anyone may append. A tail of zeros, preallocated or left by the file system, is no batch either.
-Segments before the recovery point are durable and are not read.
+
+What lies before the recovery point was durable, so nothing of it is ever cut: whole segments of it
+are not read; of the one that holds the point a batch with a wrong CRC is told of and kept, as it
+would be in any other segment, gaps are what compaction left, and bytes that are no batches keep the
+log out.
 """
 
 import struct
@@ -20,6 +24,7 @@ from runnel.ports import Disk, File
 from runnel.storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
+    RECOVERY_POINTS,
     decode_epochs,
     decode_partition_metadata,
 )
@@ -53,6 +58,30 @@ class Wanted(NamedTuple):
     clean: bool
     recovery_point: int
     log_start_offset: int
+    allow_gaps: bool  # between offsets: the topic is compacted, or may be
+
+
+class _Judge(NamedTuple):
+    """What a scan may find fault with."""
+
+    recovery_point: int
+    allow_gaps: bool
+    notices: list[Notice]
+
+    def allows_gap_before(self, offset: int) -> bool:
+        return self.allow_gaps or offset <= self.recovery_point
+
+    def keeps_damaged(self, segment: Segment, header: BatchHeader) -> bool:
+        if header.next_offset > self.recovery_point:
+            return False
+        text = f"batch {header.base_offset} is damaged, and was durable: kept"
+        self.notices.append(Notice(segment.path(LOG), text))
+        return True
+
+    def note_end(self, segment: Segment) -> None:
+        if segment.next_offset < self.recovery_point:
+            text = f"ends at {segment.next_offset}, before {self.recovery_point} was durable"
+            self.notices.append(Notice(segment.path(LOG), text))
 
 
 def load_log(
@@ -77,9 +106,8 @@ def load_log(
             end = segments[-1].next_offset
             producers = rebuild_producers(disk, segments, files.snapshots, end)
     else:
-        producers, scanned = _recover(
-            disk, config, segments, files, epochs, wanted.recovery_point, notices
-        )
+        judge = _Judge(wanted.recovery_point, wanted.allow_gaps, notices)
+        producers, scanned = _recover(disk, segments, files, epochs, judge)
     if segments and segments[-1].next_offset < wanted.log_start_offset:
         notices.append(Notice(folder, f"ends before its start {wanted.log_start_offset}: emptied"))
         for segment in segments:
@@ -156,39 +184,39 @@ def _find_end(segment: Segment, notices: list[Notice]) -> bool:
 
 
 def _recover(
-    disk: Disk, config: LogConfig, segments: list[Segment], files: FolderFiles,
-    epochs: LeaderEpochs, recovery_point: int, notices: list[Notice],
-) -> tuple[ProducerStates, list[Segment]]:  # fmt: skip
+    disk: Disk, segments: list[Segment], files: FolderFiles, epochs: LeaderEpochs, judge: _Judge
+) -> tuple[ProducerStates, list[Segment]]:
     """Scan the segments from the recovery point on; those past the first bad byte are dropped.
 
     The producers' state at the end, and the segments that were scanned and kept.
     """
     first = len(segments)
-    while first and (first == len(segments) or segments[first].base_offset >= recovery_point):
+    while first and (first == len(segments) or segments[first].base_offset >= judge.recovery_point):
         first -= 1  # one that ends at the point may have been closed since: its index is not synced
     if files.replaced:
         first = 0
     if not segments:
         return ProducerStates(), []
     producers = rebuild_producers(disk, segments, files.snapshots, segments[first].base_offset)
-    allow_gaps = "compact" in config.cleanup_policy
     for slot in range(first, len(segments)):
         segment = segments[slot]
         if slot:  # the one that the roll wrote may be lost, or the segments before it may go
             _replace_snapshot(disk, files, segment.base_offset, producers)
-        cut_bytes = scan_segment(segment, producers, epochs, allow_gaps=allow_gaps)
+        cut_bytes = _scan_segment(segment, producers, epochs, judge)
         if cut_bytes:
-            notices.append(
+            judge.notices.append(
                 Notice(
                     segment.path(LOG), f"cut {cut_bytes} bytes after offset {segment.next_offset}"
                 )
             )
         follower = segments[slot + 1] if slot + 1 < len(segments) else None
         if follower is None:
+            judge.note_end(segment)
             break
-        if cut_bytes or (segment.next_offset < follower.base_offset and not allow_gaps):
+        is_hole = segment.next_offset < follower.base_offset
+        if cut_bytes or (is_hole and not judge.allows_gap_before(follower.base_offset)):
             for later in segments[slot + 1 :]:
-                notices.append(
+                judge.notices.append(
                     Notice(later.path(LOG), f"removed: {segment.next_offset} is missing")
                 )
                 files.remove_segment(disk, later.base_offset)
@@ -210,15 +238,18 @@ def _replace_snapshot(
         files.snapshots.sort()
 
 
-def scan_segment(
-    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, *, allow_gaps: bool
+def _scan_segment(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, judge: _Judge
 ) -> int:
-    """Read the whole file, keep the good batches at its start, cut the rest. Bytes cut."""
+    """Read the whole file, keep the good batches at its start, cut the rest. Bytes cut.
+
+    Raises RunnelError instead of cutting before the recovery point.
+    """
     segment.reset_indexes()
     segment.next_offset = segment.base_offset
     segment.is_active = True
     size, position = segment.size, 0
-    for position, header, marker in _good_batches(segment, size, allow_gaps):
+    for position, header, marker in _good_batches(segment, size, judge):
         segment.note(position, header.last_offset, header.max_timestamp)
         if header.partition_leader_epoch > epochs.latest_epoch:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
@@ -229,13 +260,20 @@ def scan_segment(
         segment.size = position + header.size
     if segment.next_offset == segment.base_offset:
         segment.size = 0
+    if segment.size < size and segment.next_offset < judge.recovery_point:
+        raise RunnelError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{segment.path(LOG)} is damaged at position {segment.size}, before its recovery point"
+            f" {judge.recovery_point}: restore the file, or remove {RECOVERY_POINTS} to have the"
+            " log cut there",
+        )
     if segment.size < size:
         segment.file.truncate(segment.size)
     return size - segment.size
 
 
 def _good_batches(
-    segment: Segment, size: int, allow_gaps: bool
+    segment: Segment, size: int, judge: _Judge
 ) -> Iterator[tuple[int, BatchHeader, Marker | None]]:
     """Batches until the first that is not whole, sane and right; memory stays at one chunk."""
     file, position = segment.file, 0
@@ -253,9 +291,10 @@ def _good_batches(
             return
         if at and end > chunk_at + len(chunk):
             chunk, chunk_at, at = file.read_at(position, READ_BYTES), position, 0
-        if not _follows(segment, header, epoch, allow_gaps):
+        if not _follows(segment, header, epoch, judge):
             return
-        if _body_crc(file, header, chunk, at, position) != header.crc:
+        right = _body_crc(file, header, chunk, at, position) == header.crc
+        if not right and not judge.keeps_damaged(segment, header):
             return
         marker = None
         if header.attributes & CONTROL:
@@ -267,11 +306,14 @@ def _good_batches(
         position, epoch = end, header.partition_leader_epoch
 
 
-def _follows(segment: Segment, header: BatchHeader, epoch: int, allow_gaps: bool) -> bool:
+def _follows(segment: Segment, header: BatchHeader, epoch: int, judge: _Judge) -> bool:
     """Whether the fields that no CRC covers continue the batches before."""
-    expected = segment.next_offset
+    base_offset, expected = header.base_offset, segment.next_offset
     return (
-        (header.base_offset == expected or (allow_gaps and header.base_offset > expected))
+        (
+            base_offset == expected
+            or (base_offset > expected and judge.allows_gap_before(base_offset))
+        )
         and header.last_offset_delta >= 0
         and segment.may_hold(header.last_offset)
         and header.partition_leader_epoch >= epoch

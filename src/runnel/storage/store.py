@@ -136,14 +136,16 @@ class LogStore:
 
     def open(
         self, progress: Progress = lambda _done, _total, _name: None, *,
-        config_of: Callable[[str], LogConfig] | None = None, keep_marker: bool = False,
+        config_of: Callable[[str], LogConfig | None] = lambda _topic: None,
+        keep_marker: bool = False,
     ) -> Opened:  # fmt: skip
         """Open every log. Raises OSError; RunnelError for a folder of another cluster or release.
 
-        With `keep_marker` the clean-shutdown files stay until `remove_clean_markers`, which must
-        come before the first append: a broker deletes them once its new epoch is registered.
+        `config_of` says None for a topic that it does not know: that one gets the defaults, but may
+        be compacted. With `keep_marker` the clean-shutdown files stay until `remove_clean_markers`,
+        which must come before the first append: a broker deletes them once its new epoch is
+        registered.
         """
-        config_of = config_of or (lambda _topic: self._defaults)
         notices: list[Notice] = []
         directory_ids, epochs, boots = [], [], []
         folders: list[tuple[str, str, TopicPartition, bool]] = []
@@ -248,8 +250,8 @@ class LogStore:
                 yield name, TopicPartition(match[1], int(match[2]))
 
     def _open_log(
-        self, directory: str, name: str, partition: TopicPartition, clean: bool, config: LogConfig,
-        notices: list[Notice],
+        self, directory: str, name: str, partition: TopicPartition, clean: bool,
+        config: LogConfig | None, notices: list[Notice],
     ) -> None:  # fmt: skip
         folder = f"{directory}/{name}"
         known = self._checkpointed[directory]
@@ -257,12 +259,15 @@ class LogStore:
             clean,
             recovery_point=known[RECOVERY_POINTS].get(partition, 0),
             log_start_offset=known[LOG_STARTS].get(partition, 0),
+            allow_gaps=config is None or "compact" in config.cleanup_policy,
         )
         if partition in self._logs or partition in self.failed:
             notices.append(Notice(folder, "a second folder of this partition: left alone"))
             return
         try:
-            log = load_log(self._on_disk, folder, partition, config, wanted, notices)
+            log = load_log(
+                self._on_disk, folder, partition, config or self._defaults, wanted, notices
+            )
         except NotADirectoryError:
             notices.append(Notice(folder, "a file, not a folder: left alone"))
             return
@@ -312,7 +317,7 @@ class LogStore:
                 around.disk, folder, PARTITION_METADATA, encode_partition_metadata(topic_id),
                 sync=False,
             )  # fmt: skip
-            log = load_log(around, folder, partition, config, Wanted(True, 0, 0), [])
+            log = load_log(around, folder, partition, config, Wanted(True, 0, 0, False), [])
         except OSError as error:
             raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {error}") from error
         log.unsynced_paths.append(f"{folder}/{PARTITION_METADATA}")
