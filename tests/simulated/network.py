@@ -19,7 +19,7 @@ from random import Random
 from typing import Protocol
 
 from runnel.broker.buffers import ReceiveBuffers
-from runnel.broker.connection import Connection, Handle, Part
+from runnel.broker.connection import TURN_S, Connection, Handle, Part
 from runnel.types import FileSlice
 from tests.simulated.loop import Process, SimLoop
 
@@ -104,6 +104,7 @@ class ServerEnd:
         self._unsent_bytes = 0
         self._in_flight_bytes = 0
         self._is_open = True
+        self._worked_s = 0.0
         self.connection = Connection(
             broker.handle, self, broker.buffers, listener="PLAINTEXT", host=host,
             frame_bytes_max=4 << 20,
@@ -128,6 +129,14 @@ class ServerEnd:
             view[:size] = self._arrived[:size]
             del self._arrived[:size]
             connection.received(size)
+
+    def monotonic(self) -> float:
+        """As if each frame took a while, so that a few pipelined ones are more than a turn."""
+        self._worked_s += TURN_S / 3
+        return self._worked_s
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._link.network.loop.call_soon(callback)
 
     def resume_reading(self) -> None:
         if self._arrived:

@@ -54,6 +54,12 @@ class Desk:
         self._changed.set()
         return 0
 
+    def monotonic(self) -> float:
+        return 0.0  # a turn takes no time and never ends
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(callback)
+
     def resume_reading(self) -> None: ...
 
     def close(self, reason: str) -> None:

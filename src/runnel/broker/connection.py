@@ -9,6 +9,8 @@ and gets replies through `Outlet.send`. Rules:
   - A frame is a view into the receive buffer and dies when its handler returns. Buffers are
     compacted or exchanged only between requests.
   - Muting is a set of reasons; bytes are read again when the last reason is gone.
+  - Frames of one peer are handled for `TURN_S` at a time: then their replies leave, and the loop
+    looks after everybody else first. A single frame takes as long as it takes.
 """
 
 from collections import deque
@@ -25,7 +27,8 @@ PRODUCE_KEY: Final = 0
 SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
 LARGE_REST_BYTES: Final = 16 * 1024
 UNSENT_BYTES_MAX: Final = 1024 * 1024  # beyond it no further request of this peer is handled
-_SIZE: Final = Struct(">i")
+TURN_S: Final = 0.002
+_unpack_size: Final = Struct(">i").unpack_from
 _KEY: Final = Struct(">h")
 
 
@@ -41,6 +44,7 @@ class Mute:
     HAND_OVER: Final = 8
     UNSENT: Final = 16  # the peer does not read its replies
     CLOSED: Final = 32
+    TURN: Final = 64  # it had its turn, the next is asked for
 
 
 class Outlet(Protocol):
@@ -48,6 +52,12 @@ class Outlet(Protocol):
 
     def send(self, parts: list[Part]) -> int:
         """Queue or send parts in order; returns the bytes that wait unsent."""
+
+    def monotonic(self) -> float:
+        """Seconds, going on while a handler works."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """In a later turn of the loop."""
 
     def resume_reading(self) -> None: ...
     def close(self, reason: str) -> None: ...
@@ -162,7 +172,7 @@ class Connection:
             return self._buffers.shared
         end = self._end
         if end - self._start >= 4:
-            frame_end = self._start + 4 + _SIZE.unpack_from(held, self._start)[0]
+            frame_end = self._start + 4 + _unpack_size(held, self._start)[0]
             if end + LARGE_REST_BYTES < frame_end <= len(held):
                 return held[end:frame_end]  # nothing of the next frame, or it would be copied
         return held[end:]
@@ -184,8 +194,9 @@ class Connection:
         """Handle every whole frame that may be handled now; returns where the rest begins."""
         self._blocked = False
         begun = start
+        turn_ends_s = 0.0
         while end - start >= 4:
-            (size,) = _SIZE.unpack_from(view, start)
+            (size,) = _unpack_size(view, start)
             if size < SMALLEST_FRAME_BYTES or size > self.frame_bytes_max:
                 self.close(f"frame of {size} bytes, allowed are 8 to {self.frame_bytes_max}")
                 break
@@ -201,9 +212,20 @@ class Connection:
                 self._replies += reply
             elif reply is not None:
                 self._keep_in_order(reply)
+            if start == end:
+                break
+            now_s = self._outlet.monotonic()  # asked only if a turn has a second frame
+            turn_ends_s = turn_ends_s or now_s + TURN_S
+            if now_s > turn_ends_s:
+                self.mute |= Mute.TURN
+                self._outlet.call_soon(self._next_turn)
         if start > begun:
             self.finished_frame = True
         return start
+
+    def _next_turn(self) -> None:
+        if not self.mute & Mute.CLOSED:
+            self.unmute(Mute.TURN)
 
     def _may_handle(self, view: memoryview, position: int) -> bool:
         if self.mute:
@@ -230,7 +252,7 @@ class Connection:
 
     def _wanted_capacity(self, have: memoryview) -> int:
         """Room for the frame that has begun, but no more than four times what already came."""
-        declared = 4 + _SIZE.unpack_from(have)[0] if len(have) >= 4 else 4
+        declared = 4 + _unpack_size(have)[0] if len(have) >= 4 else 4
         return max(min(declared, 4 * len(have)), len(have) + 1)
 
     def _handle_held(self) -> None:

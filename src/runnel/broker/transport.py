@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -44,6 +45,7 @@ class SocketTransport:
     )
 
     connection: Connection
+    monotonic = staticmethod(time.monotonic)  # the loop's own time stands still within a turn
 
     def __init__(
         self,
@@ -76,6 +78,9 @@ class SocketTransport:
         if not self.is_reading and self.fd >= 0:
             self.is_reading = True
             self.loop.add_reader(self.fd, self._on_readable)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.loop.call_soon(callback)
 
     def _on_readable(self) -> None:
         connection = self.connection
@@ -221,11 +226,11 @@ def _join_small(parts: list[Part]) -> list[Part]:
     may_copy_bytes = COPY_CHUNK_BYTES  # what is not copied costs no memory while it waits
     for part in parts:
         if isinstance(part, FileSlice) and part.size <= COPIED_SLICE_BYTES_MAX <= may_copy_bytes:
-            file, position, size = part
-            part = file.read_at(position, size)
-            if len(part) != size:
-                raise OSError(0, f"{file.path} ends before the slice at {position}")
-            may_copy_bytes -= size
+            data = part.read()
+            if len(data) != part.size:
+                raise OSError(0, f"{part.file.path} ends before the slice at {part.position}")
+            may_copy_bytes -= part.size
+            part = data
         if isinstance(part, FileSlice) or len(part) > JOINED_BYTES_MAX:
             joined.append(part)
             last = None

@@ -4,6 +4,7 @@ Method: a Connection without a socket; a handler that echoes, parks or closes as
 """
 
 import random
+from collections.abc import Callable
 from struct import pack
 
 import pytest
@@ -25,6 +26,8 @@ class Wire:
         self.closed_for = ""
         self.resumed = 0
         self.unsent_bytes = 0
+        self.now_s = 1.0
+        self.soon: list[Callable[[], None]] = []
         self.buffers = ReceiveBuffers(budget_bytes)
         self.connection = Connection(
             self.handle, self, self.buffers, listener="L", host="h", frame_bytes_max=1 << 20
@@ -40,11 +43,25 @@ class Wire:
         if body == b"close":
             connection.close("asked to")
             return None
+        if body.startswith(b"slow"):
+            self.now_s += 0.001
         return None if body == b"silent" else [bytearray(body)]
 
     def send(self, parts: list[Part]) -> int:
         self.sent += [bytes(part) for part in parts]  # type: ignore[arg-type]  # no slices here
         return self.unsent_bytes
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def run_soon(self) -> None:
+        """One turn of the loop."""
+        callbacks, self.soon = self.soon, []
+        for callback in callbacks:
+            callback()
 
     def resume_reading(self) -> None:
         self.resumed += 1
@@ -128,6 +145,59 @@ def test_no_reply_where_none_is_wanted() -> None:
     wire = Wire()
     wire.feed(frame(b"silent", PRODUCE) + frame(b"next"))
     assert wire.sent == [b"next"]
+
+
+SLOW = [b"slow%d" % number for number in range(50)]
+
+
+def test_slow_pipelined_requests_are_handled_in_turns() -> None:
+    wire = Wire()
+    wire.feed(b"".join(map(frame, SLOW)) + frame(b"half")[:9])
+    turns = 1
+    while wire.soon:
+        assert not wire.connection.wants_bytes, "it reads on before it had its turn"
+        assert wire.sent == wire.handled == SLOW[: len(wire.sent)], "replies wait for a later turn"
+        before = len(wire.handled)
+        wire.run_soon()
+        turns += 1
+        assert len(wire.handled) <= before + 5
+    assert wire.sent == SLOW
+    assert turns >= 10
+    assert wire.connection.wants_bytes
+    wire.feed(frame(b"half")[9:])
+    assert wire.sent == [*SLOW, b"half"]
+    assert wire.buffers.held_bytes == 0
+
+
+def test_quick_pipelined_requests_are_one_turn() -> None:
+    wire = Wire()
+    wire.feed(b"".join(frame(b"%d" % number) for number in range(1000)))
+    assert len(wire.sent) == 1000
+    assert not wire.soon
+
+
+def test_a_turn_that_comes_after_the_end_does_nothing() -> None:
+    wire = Wire()
+    wire.feed(b"".join(map(frame, SLOW)))
+    wire.connection.close("gone")
+    handled = len(wire.handled)
+    wire.run_soon()
+    assert len(wire.handled) == handled
+    assert wire.buffers.held_bytes == 0
+
+
+def test_a_reply_that_comes_due_does_not_bring_the_next_turn_forward() -> None:
+    wire = Wire()
+    wire.feed(frame(b"park", PRODUCE) + b"".join(frame(body, PRODUCE) for body in SLOW[:4]))
+    wire.feed(frame(b"last", PRODUCE))
+    assert wire.soon
+    handled = len(wire.handled)
+    wire.pending[0].settle([b"first"])
+    assert len(wire.handled) == handled
+    while wire.soon:
+        wire.run_soon()
+    wire.feed(wire.left)
+    assert wire.sent == [b"first", *SLOW[:4], b"last"]
 
 
 @pytest.mark.parametrize("size", [-1, 0, 7, (1 << 20) + 1, 2**31 - 1, -(2**31)])
