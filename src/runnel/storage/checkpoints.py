@@ -93,6 +93,8 @@ def decode_epochs(data: bytes, path: str) -> list[EpochStart]:
     for line in _checked_lines(data, path):
         epoch, start_offset = line.split(" ")
         entries.append(EpochStart(int(epoch), int(start_offset)))
+        if min(entries[-1]) < 0:
+            raise ValueError(f"{path} has a negative number")
     return entries
 
 
@@ -134,6 +136,18 @@ def encode_meta(meta: MetaProperties) -> bytes:
 
 
 def decode_meta(data: bytes, path: str) -> MetaProperties:
+    """Raises RunnelError: nothing can be done with the data of nobody knows whom."""
+    try:
+        return _decode_meta(data, path)
+    except ValueError as error:
+        raise RunnelError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{path} is damaged ({error}): restore it, or write it anew with version=1, cluster.id,"
+            " node.id and directory.id of this broker",
+        ) from error
+
+
+def _decode_meta(data: bytes, path: str) -> MetaProperties:
     lines = [line.strip() for line in data.decode("utf-8").splitlines()]
     fields = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     version = int(fields.get("version", "0"))

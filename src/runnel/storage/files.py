@@ -10,13 +10,16 @@ import errno
 import os
 import shutil
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from runnel.ports import File, Readable
 
+T = TypeVar("T")
+
 READ_WHOLE_MAX_BYTES = 256 << 20
+RELEASED_SHARE = 4  # of the open files, a quarter goes when descriptors run out
 
 
 class OsFile:
@@ -200,6 +203,14 @@ def write_all(file: File, position: int, data: Readable) -> None:
         written += count
 
 
+def is_passing(error: OSError) -> bool:
+    """Whether nothing is wrong with the disk: descriptors ran out, and come back as others close.
+
+    Only opening a file fails so, hence nothing was written or synced by the call that did.
+    """
+    return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
 class Releasable(Protocol):
     """Something that can let go of its open file and open it again when it is asked to."""
 
@@ -222,6 +233,17 @@ class OpenFiles:
         while len(self._holders) >= self._limit:
             self._holders.popleft().release()
         self._holders.append(holder)
+
+    def sparing(self, work: Callable[[], T]) -> T:
+        """Do what opens a file; if descriptors have run out, again with some of ours let go."""
+        try:
+            return work()
+        except OSError as error:
+            if not is_passing(error) or not self._holders:
+                raise
+        for _ in range(-(-len(self._holders) // RELEASED_SHARE)):
+            self._holders.popleft().release()
+        return work()
 
     def __len__(self) -> int:
         return len(self._holders)

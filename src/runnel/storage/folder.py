@@ -65,12 +65,13 @@ def list_folder(disk: Disk, folder: str, notices: list[Notice]) -> FolderFiles:
 
 
 def _finish_replacement(disk: Disk, folder: str, names: list[str], notices: list[Notice]) -> bool:
-    cleaned = [int(name[:20]) for name in names if name.endswith(CLEANED) and name[:20].isdigit()]
+    cleaned = [int(name[:20]) for name in names if name.endswith(CLEANED) and name[:20].isdecimal()]
     first_cleaned = min(cleaned, default=2**63)
     swapped = False
     for name in names:
         path = f"{folder}/{name}"
-        if name.endswith(LOG + SWAP) and int(name[:20]) < first_cleaned:
+        base = name.removesuffix(LOG + SWAP)
+        if base != name and base.isdecimal() and int(base) < first_cleaned:
             # Replacing is under way only once every cleaned file has become a swap file; a swap
             # file past a cleaned one belongs to a split that did not get so far (KAFKA-6264).
             _replace_segments(disk, folder, path, names)

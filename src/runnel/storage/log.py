@@ -7,7 +7,8 @@ the partition's and comes in as an argument.
 Rules:
   - everything but `Flush.run` and `Purge.run` happens on the loop;
   - an OSError from a write or a sync takes the log offline for good (`offline` says why). What was
-    acknowledged is still in the files; recovery at the next start cuts what was not;
+    acknowledged is still in the files; recovery at the next start cuts what was not. A want of file
+    descriptors passes, so it fails the one request that met it;
   - the recovery point that a checkpoint file holds may be too low, never too high.
 """
 
@@ -22,13 +23,13 @@ from runnel.ports import Clock, Disk, Readable
 from runnel.storage.batches import split_batches
 from runnel.storage.checkpoints import encode_epochs
 from runnel.storage.epochs import LeaderEpochs
-from runnel.storage.files import OpenFiles
+from runnel.storage.files import OpenFiles, is_passing
 from runnel.storage.flush import Flush
-from runnel.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from runnel.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, IndexWrite
 from runnel.storage.producers import ProducerStates
 from runnel.storage.rebuild import rebuild_producers, rebuild_transactions, write_snapshot
 from runnel.storage.retention import ClockGuard, Deleted, expired
-from runnel.storage.segment import INDEX, LOG, SNAPSHOT, SUFFIXES, TIME_INDEX, TXN_INDEX, Segment
+from runnel.storage.segment import LOG, SNAPSHOT, SUFFIXES, Segment
 from runnel.storage.timestamps import Candidate, batches_at_or_after, latest_batch
 from runnel.storage.transactions import AbortedTransaction, TransactionIndex, read_marker
 from runnel.storage.trash import Trash
@@ -45,6 +46,7 @@ class Surroundings(NamedTuple):
     clock_guard: ClockGuard
     random: random.Random
     trash: Trash
+    serials: Iterator[int]  # tell a log from a later one in a folder of the same name
 
 
 class Log:
@@ -77,6 +79,9 @@ class Log:
         self.flushed_offset = self.log_start_offset
         self.opened_high_watermark = self.log_start_offset  # as checkpointed, within the log (R5)
         self._flush: Flush | None = None
+        self._flushing: list[Segment] = []  # what was `closed_unsynced` when the flush began
+        self._postponed_writes: list[IndexWrite] = []  # of a flush that found no descriptor
+        self._serial = next(around.serials)
         self._generation = 0
         self._config = config
         self._jitter_ms = self._draw_jitter_ms()
@@ -118,6 +123,7 @@ class Log:
             or bool(self.closed_unsynced)
             or bool(self.unsynced_paths)
             or bool(self.unsynced_folders)
+            or bool(self._postponed_writes)
         )
 
     # Appending
@@ -195,9 +201,10 @@ class Log:
         """Close the active segment and start one at `base_offset`. Raises KAFKA_STORAGE_ERROR."""
         assert base_offset >= self.log_end_offset, (base_offset, self.log_end_offset)
         try:
+            # The segment last: without a descriptor for either no empty file is left behind.
+            self._write_snapshot(base_offset)
             segment = self._new_segment(base_offset, now_ms)
             segment.start_empty()
-            self._write_snapshot(base_offset)
         except OSError as error:
             raise self.fail(error) from error
         self._active.close_for_writing()
@@ -223,7 +230,10 @@ class Log:
 
     def _write_snapshot(self, offset: int) -> None:
         """Producer state at `offset`. Synced by the next flush; a torn one is found by its CRC."""
-        path = write_snapshot(self._around.disk, self.folder, offset, self.producers)
+        around = self._around
+        path = around.open_files.sparing(
+            lambda: write_snapshot(around.disk, self.folder, offset, self.producers)
+        )
         if offset not in self.snapshots:
             self.snapshots.append(offset)
         self.unsynced_paths.append(path)
@@ -362,7 +372,7 @@ class Log:
             self._truncated(self._active.next_offset)
             self._reload_producers()
         except OSError as error:
-            raise self.fail(error) from error
+            raise self.fail(error, half_done=True) from error
         self._set_roll_limits()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -381,7 +391,7 @@ class Log:
             self.log_start_offset = offset
             self._truncated(offset)
         except OSError as error:
-            raise self.fail(error) from error
+            raise self.fail(error, half_done=True) from error
         self._set_roll_limits()
 
     def _truncated(self, log_end_offset: int) -> None:
@@ -479,35 +489,47 @@ class Log:
     ) -> Flush | None:
         """Collect what is not durable yet; None when there is nothing, or one is under way.
 
+        None too if a file cannot be opened: then the log is offline, or still dirty.
         With durability `os` only closed segments are synced, as Kafka does, and the active one has
         its index entries written; `sync_active` says otherwise. The indexes of the active segment
         are synced only when the log is closed: after a crash they are made anew.
         """
+        try:
+            return self._collect_flush(sync_active, sync_indexes)
+        except OSError as error:
+            self.fail(error)
+            return None
+
+    def _collect_flush(self, sync_active: bool | None, sync_indexes: bool) -> Flush | None:
         if self._flush is not None or self.offline is not None:
             return None
         if sync_active is None:
             sync_active = self._config.durability != "os"
-        dirty = [*self.closed_unsynced, self._active]
         next_offset = self.log_end_offset if sync_active else self._active.base_offset
         files = [s.file for s in self.closed_unsynced]
         if sync_active and self.log_end_offset > self.flushed_offset:
             files.append(self._active.file)
-        flush = Flush(self._around.disk, self.folder, self._generation, next_offset, files)
-        for segment in dirty:
+        flush = Flush(
+            self._around.disk, self.folder, files,
+            serial=self._serial, generation=self._generation, next_offset=next_offset,
+        )  # fmt: skip
+        flush.index_writes += self._postponed_writes
+        for segment in (*self.closed_unsynced, self._active):
             flush.index_writes += segment.take_index_writes()
-            if segment.indexes_unsynced and (sync_indexes or not segment.is_active):
-                flush.paths += [segment.path(suffix) for suffix in (INDEX, TIME_INDEX, TXN_INDEX)]
-                segment.indexes_unsynced = False
+            if sync_indexes or not segment.is_active:
+                flush.paths += [segment.path(suffix) for suffix in segment.indexes_unsynced]
+                segment.indexes_unsynced = []
         flush.paths += self.unsynced_paths
-        flush.sync_folders(*self.unsynced_folders)
+        flush.folders += self.unsynced_folders
         if self.epochs.dirty:
             flush.epochs = encode_epochs(self.epochs.entries)
-        if not (
-            files or flush.index_writes or flush.paths or self.unsynced_folders or flush.epochs
-        ):
+        if not (files or flush.index_writes or flush.paths or flush.folders or flush.epochs):
             return None
         self.epochs.dirty = False
-        self.closed_unsynced = []
+        self._postponed_writes = []
+        for segment in self.closed_unsynced:
+            segment.is_flushing = True
+        self._flushing, self.closed_unsynced = self.closed_unsynced, []
         self.unsynced_paths, self.unsynced_folders = [], []
         self._flush = flush
         return flush
@@ -516,42 +538,85 @@ class Log:
         """On the loop, after `flush.run`. A failure takes the log offline; nothing is raised."""
         assert flush is self._flush, "a flush ends once, on its own log"
         self._flush = None
+        closed, self._flushing = self._flushing, []
+        for segment in closed:
+            segment.is_flushing = False
         if flush.error is not None:
             self.fail(flush.error)
+        elif flush.postponed is not None:
+            self.closed_unsynced[:0] = [
+                s for s in closed if s in self.segments and s is not self._active
+            ]
+            self._postponed_writes = flush.index_writes
+            self.unsynced_paths[:0] = flush.paths
+            self.unsynced_folders[:0] = flush.folders
+            self.epochs.dirty = self.epochs.dirty or flush.epochs is not None
         elif flush.generation == self._generation:
             self.flushed_offset = max(self.flushed_offset, flush.next_offset)
 
     def flush(self, *, sync_indexes: bool = False) -> None:
         """All of it inline. Raises KAFKA_STORAGE_ERROR."""
-        flush = self.begin_flush(sync_active=True, sync_indexes=sync_indexes)
+        try:
+            flush = self._collect_flush(True, sync_indexes)
+        except OSError as error:
+            raise self.fail(error) from error
         if flush is not None:
             flush.run()
             self.end_flush(flush)
+            if flush.postponed is not None:
+                raise self.fail(flush.postponed)
         if self.offline is not None:
             raise self._offline_error()
 
-    def close(self) -> None:
-        """After a clean stop: everything written and synced, so that opening reads next to nothing.
+    def begin_close(self) -> Flush | None:
+        """For a clean stop: a flush after which opening reads next to nothing. None if in vain.
 
         No snapshot is written where there never was a producer: none at all means none to Kafka.
+        Raises KAFKA_STORAGE_ERROR.
         """
         assert self._flush is None, "end the flush under way first"
         if self.offline is not None:
-            return
+            raise self._offline_error()
         try:
             if (self.producers.producers or self.snapshots) and (
                 not self.snapshots or self.snapshots[-1] < self.log_end_offset
             ):
                 self._write_snapshot(self.log_end_offset)
+            self._active.index_max_timestamp()
+            return self._collect_flush(True, True)
         except OSError as error:
             raise self.fail(error) from error
-        self._active.index_max_timestamp()
-        self.flush(sync_indexes=True)
+
+    def close(self) -> None:
+        """All of it inline. Raises KAFKA_STORAGE_ERROR."""
+        flush = self.begin_close()
+        if flush is not None:
+            flush.run()
+            self.end_flush(flush)
+        self.end_close()
+
+    def end_close(self) -> None:
+        """After the flush of `begin_close`. Raises KAFKA_STORAGE_ERROR if it was in vain."""
+        if self.offline is not None:
+            raise self._offline_error()
+        if self.is_dirty:
+            raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.partition} is not flushed")
         for segment in self.segments:
             segment.release()
 
-    def fail(self, error: OSError) -> RunnelError:
-        """Take the log offline. The returned error is for the caller to raise, if it has one."""
+    def withdraw(self) -> None:
+        """The log is deleted: nothing more is written, not even by a flush that is under way."""
+        self.offline = f"{self.partition} is deleted"
+        if self._flush is not None:
+            self._flush.withdrawn = True
+
+    def fail(self, error: OSError, *, half_done: bool = False) -> RunnelError:
+        """Take the log offline. The returned error is for the caller to raise, if it has one.
+
+        Not if the failure passes, unless it left something half done.
+        """
+        if is_passing(error) and not half_done:
+            return RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.partition}: {error}")
         if self.offline is None:
             self.offline = f"{self.partition} is offline: {error}"
             self.on_failed()

@@ -88,7 +88,10 @@ def load_log(
     around: Surroundings, folder: str, partition: TopicPartition, config: LogConfig, wanted: Wanted,
     notices: list[Notice],
 ) -> Log:  # fmt: skip
-    """Raises OSError, or RunnelError for a format of a later release: then nothing was changed."""
+    """Raises OSError, or RunnelError for a format of a later release: then nothing was changed.
+
+    A log that is dirty was scanned, and must be flushed before anyone may append.
+    """
     disk = around.disk
     files = list_folder(disk, folder, notices)
     topic_id = _read_topic_id(disk, folder, notices)
@@ -136,7 +139,6 @@ def load_log(
         log.closed_unsynced = [segment for segment in scanned if segment is not segments[-1]]
         log.unsynced_folders.append(folder)
         log.unsynced_paths.append(f"{folder}/{PARTITION_METADATA}")
-        log.flush()
     return log
 
 

@@ -11,6 +11,7 @@ The segment of an evicted descriptor opens itself again; the indexes of closed o
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import partial
 
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Disk, File, Readable
@@ -48,7 +49,7 @@ class Segment:
         "_disk", "_file", "_first_timestamp", "_index", "_max_timestamp", "_open_files",
         "_tail_offsets", "_tail_positions", "_time_index", "_txn_index", "base_offset",
         "created_ms", "folder", "index_interval_bytes", "indexes_unsynced", "is_active",
-        "max_timestamp_offset", "next_offset", "size",
+        "is_flushing", "max_timestamp_offset", "next_offset", "size",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +65,8 @@ class Segment:
         self.index_interval_bytes = index_interval_bytes
         self.created_ms = created_ms
         self.is_active = True
-        self.indexes_unsynced = False  # entries were written down since their files were synced
+        self.indexes_unsynced: list[str] = []  # suffixes: entries were written since the last sync
+        self.is_flushing = False  # the index files lack what a flush is about to write
         self._first_timestamp = UNKNOWN
         self._max_timestamp = UNKNOWN  # until then the last entry of the time index says
         self.max_timestamp_offset = base_offset
@@ -77,7 +79,8 @@ class Segment:
 
     def start_empty(self) -> None:
         """A new segment: create its file, and indexes that need no look at the disk."""
-        self.file = self._disk.open(self.path(LOG), create=True)
+        path = self.path(LOG)
+        self.file = self._open_files.sparing(lambda: self._disk.open(path, create=True))
         self.reset_indexes()
 
     def reset_indexes(self) -> None:
@@ -100,7 +103,8 @@ class Segment:
     def file(self) -> File:
         file = self._file
         if file is None:
-            file = self.file = self._disk.open(self.path(LOG))
+            path = self.path(LOG)
+            file = self.file = self._open_files.sparing(lambda: self._disk.open(path))
         return file
 
     @file.setter
@@ -111,7 +115,7 @@ class Segment:
     def release(self) -> None:
         """Let go of the descriptor and of what can be loaded again. Slices keep theirs."""
         self._file = None
-        if self.is_active:
+        if self.is_active or self.is_flushing:
             return
         if self._index is not None and self._index.unwritten("") is None:
             self._index = None
@@ -124,7 +128,7 @@ class Segment:
     def index(self) -> OffsetIndex:
         if self._index is None:
             try:
-                data = self._disk.read_whole(self.path(INDEX))
+                data = self._read(INDEX)
                 self._index = OffsetIndex.decode(data, self.base_offset, self.size)
             except (FileNotFoundError, ValueError):
                 self.rebuild_indexes()
@@ -135,7 +139,7 @@ class Segment:
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             try:
-                data = self._disk.read_whole(self.path(TIME_INDEX))
+                data = self._read(TIME_INDEX)
                 self._time_index = TimeIndex.decode(data, self.base_offset)
             except (FileNotFoundError, ValueError):
                 self.rebuild_indexes()
@@ -147,7 +151,7 @@ class Segment:
         """Raises ValueError when it is damaged: only the producers' history can rebuild it."""
         if self._txn_index is None:
             try:
-                data = self._disk.read_whole(self.path(TXN_INDEX))
+                data = self._read(TXN_INDEX)
             except FileNotFoundError:
                 data = b""
             self._txn_index = TransactionIndex.decode(data, self.base_offset)
@@ -156,6 +160,10 @@ class Segment:
     @txn_index.setter
     def txn_index(self, index: TransactionIndex) -> None:
         self._txn_index = index
+
+    def _read(self, suffix: str) -> bytes:
+        path = self.path(suffix)
+        return self._open_files.sparing(lambda: self._disk.read_whole(path))
 
     def take_index_writes(self) -> list[IndexWrite]:
         """What the index files lack. The caller writes it down, or takes the log offline."""
@@ -169,7 +177,8 @@ class Segment:
             if index is not None and write is not None:
                 index.written()
                 writes.append(write)
-                self.indexes_unsynced = self.indexes_unsynced or bool(write.data)
+                if write.data and suffix not in self.indexes_unsynced:
+                    self.indexes_unsynced.append(suffix)
         return writes
 
     @property
@@ -296,6 +305,7 @@ class Segment:
     def rebuild_indexes(self) -> None:
         """Make the offset and the time index anew from the batches."""
         txn_index, next_offset = self._txn_index, self.next_offset
+        _ = self.file  # if it cannot be opened, nothing is forgotten
         self.reset_indexes()
         for position, header in self.headers():
             self.note(position, header.last_offset, header.max_timestamp)
@@ -305,7 +315,7 @@ class Segment:
             self.next_offset = next_offset
             self._tail_offsets, self._tail_positions = [], []
             for write in self.take_index_writes():
-                write_index(self._disk, write)
+                self._open_files.sparing(partial(write_index, self._disk, write))
 
     def index_max_timestamp(self) -> None:
         """Retention asks a closed segment for its largest timestamp: the last entry holds it."""

@@ -7,9 +7,10 @@ and takes nobody else with it.
 """
 
 import contextlib
+import itertools
 import random
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runnel.config.topic import LogConfig
@@ -37,8 +38,10 @@ from runnel.storage.checkpoints import (
     encode_partition_metadata,
     replace_file,
 )
+from runnel.storage.data_folder import WRITING, holds_log, is_free, read_data_folder
 from runnel.storage.files import MemoryDisk, OpenFiles
-from runnel.storage.folder import Notice
+from runnel.storage.flush import Flush
+from runnel.storage.folder import TMP, Notice
 from runnel.storage.log import Log, Surroundings
 from runnel.storage.recovery import Wanted, load_log
 from runnel.storage.retention import ClockGuard
@@ -46,15 +49,18 @@ from runnel.storage.trash import Purge, Trash
 from runnel.types import TopicId, TopicPartition
 
 DELETE_SUFFIX = "-delete"
-MEMORY_FOLDER = "memory"
-KAFKA_METADATA_LOG = "__cluster_metadata-0"
-KAFKA_FILES = ("bootstrap.checkpoint", "cleaner-offset-checkpoint")  # not ours, and no news
+MEMORY_FOLDER = ":memory:"
 FOLDER_NAME_MAX = 255
-METADATA_STORE = "metadata.db"  # of the broker, with SQLite's files beside it
+SYNCED_AT_ONCE = 64  # logs; each holds descriptors while it is flushed
 
-_PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,10})")
+_WITHOUT = {
+    RECOVERY_POINTS: "every log read whole and cut at the first damage",
+    HIGH_WATERMARKS: "no other effect on a broker without replicas",
+    LOG_STARTS: "records readable again that DeleteRecords had hidden",
+}
 
 Progress = Callable[[int, int, str], None]
+MapBlocking = Callable[[Callable[[Flush], None], Sequence[Flush]], Iterable[None]]
 
 
 class Opened(NamedTuple):
@@ -87,7 +93,7 @@ class CheckpointWrite:
         try:
             for (directory, name), data in self.files.items():
                 if (directory, name) not in self.withdrawn:
-                    replace_file(self._disk, directory, name, data, temporary=".writing.tmp")
+                    replace_file(self._disk, directory, name, data, temporary=WRITING + TMP)
         except OSError as error:
             self.error = error
 
@@ -98,11 +104,17 @@ class LogStore:
     def __init__(
         self, disk: Disk, dirs: list[str], clock: Clock, rng: random.Random, defaults: LogConfig, *,
         memory_disk: Disk | None = None, cluster_id: str = "", node_id: int = -1,
-        boot_id: str = "", max_open_files: int = 512,
+        boot_id: str = "", max_open_files: int = 512, map_blocking: MapBlocking = map,
     ) -> None:  # fmt: skip
+        """`map_blocking` runs the syncs of a start or a stop, side by side if it likes."""
         assert dirs
         self.dirs = dirs
         self.failed: dict[TopicPartition, str] = {}
+        self._failed_in: dict[TopicPartition, str] = {}
+        self._map_blocking = map_blocking
+        self._counts: Counter[str] = Counter()  # of the logs in each folder
+        # What the checkpoints said of logs that could not be opened, by folder and file.
+        self._carried: dict[tuple[str, str], dict[TopicPartition, int]] = {}
         self.clock_guard = ClockGuard(clock)
         self._logs: dict[TopicPartition, Log] = {}
         self._defaults = defaults
@@ -110,16 +122,18 @@ class LogStore:
         self._node_id = node_id
         self._boot_id = boot_id
         self._checkpointed: dict[str, dict[str, dict[TopicPartition, int]]] = {}
+        self._unwritten: set[tuple[str, str]] = set()  # a write failed: the file may say otherwise
         self._writing: CheckpointWrite | None = None
         self._disk = disk
         self._random = rng
         open_files = OpenFiles(max_open_files)
+        serials = itertools.count()
         memory = memory_disk or MemoryDisk()
         self._on_disk = Surroundings(
-            disk, open_files, clock, self.clock_guard, rng, Trash(disk, clock)
+            disk, open_files, clock, self.clock_guard, rng, Trash(disk, clock), serials
         )
         self._in_memory = Surroundings(
-            memory, open_files, clock, self.clock_guard, rng, Trash(memory, clock)
+            memory, open_files, clock, self.clock_guard, rng, Trash(memory, clock), serials
         )
 
     def get(self, topic: str, index: int) -> Log | None:
@@ -159,16 +173,26 @@ class LogStore:
             )
             boots.append(decode_boot(boot) if boot is not None else Boot("", True))
             self._checkpointed[directory] = {
-                name: self._read_offsets(directory, name, notices)
+                name: self._read_offsets(directory, name)
                 for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
             }
-            for name, partition in self._partition_folders(directory, notices):
+            found = read_data_folder(self._disk, directory, notices)
+            for path in found.deleted:
+                self._on_disk.trash.add(path, 0)
+            for name, partition in found.partitions:
                 folders.append((directory, name, partition, marker is not None))
         if not keep_marker:
             self.remove_clean_markers()
+        scanned: list[tuple[str, Log]] = []
         for done, (directory, name, partition, clean) in enumerate(folders):
             progress(done, len(folders), name)
-            self._open_log(directory, name, partition, clean, config_of(partition.topic), notices)
+            config = config_of(partition.topic)
+            log = self._open_log(directory, name, partition, clean, config, notices)
+            if log is not None and log.is_dirty:
+                scanned.append((directory, log))
+            if len(scanned) == SYNCED_AT_ONCE:
+                self._flush_scanned(scanned, notices)
+        self._flush_scanned(scanned, notices)
         progress(len(folders), len(folders), "")
         for directory, epoch in zip(self.dirs, epochs, strict=True):
             if epoch is None:  # a log created just before the crash: its folder's name is in doubt
@@ -219,9 +243,7 @@ class LogStore:
             )
         return meta.directory_id
 
-    def _read_offsets(
-        self, directory: str, name: str, notices: list[Notice]
-    ) -> dict[TopicPartition, int]:
+    def _read_offsets(self, directory: str, name: str) -> dict[TopicPartition, int]:
         path = f"{directory}/{name}"
         data = _read_or_none(self._disk, path)
         if not data:  # Kafka makes these files at its start and fills them later
@@ -229,30 +251,16 @@ class LogStore:
         try:
             return decode_offsets(data, path)
         except ValueError as error:
-            notices.append(Notice(path, f"unreadable ({error}): not used"))
-            return {}
-
-    def _partition_folders(
-        self, directory: str, notices: list[Notice]
-    ) -> Iterator[tuple[str, TopicPartition]]:
-        ours = {META_PROPERTIES, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, *KAFKA_FILES}
-        for name in self._disk.list(directory):
-            match = _PARTITION_FOLDER.fullmatch(name)
-            if name in ours or name.startswith((".", METADATA_STORE)) or name.endswith(".tmp"):
-                continue
-            if name.endswith(DELETE_SUFFIX):
-                self._on_disk.trash.add(f"{directory}/{name}", 0)
-            elif name == KAFKA_METADATA_LOG:
-                notices.append(Notice(f"{directory}/{name}", "Kafka's own metadata: left alone"))
-            elif match is None:
-                notices.append(Notice(f"{directory}/{name}", "not a partition: left alone"))
-            else:
-                yield name, TopicPartition(match[1], int(match[2]))
+            raise RunnelError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{path} is damaged ({error}): restore it, or remove it to start without, which has"
+                f" {_WITHOUT[name]}",
+            ) from error
 
     def _open_log(
         self, directory: str, name: str, partition: TopicPartition, clean: bool,
         config: LogConfig | None, notices: list[Notice],
-    ) -> None:  # fmt: skip
+    ) -> Log | None:  # fmt: skip
         folder = f"{directory}/{name}"
         known = self._checkpointed[directory]
         wanted = Wanted(
@@ -261,28 +269,60 @@ class LogStore:
             log_start_offset=known[LOG_STARTS].get(partition, 0),
             allow_gaps=config is None or "compact" in config.cleanup_policy,
         )
-        if partition in self._logs or partition in self.failed:
-            notices.append(Notice(folder, "a second folder of this partition: left alone"))
-            return
         try:
+            if not holds_log(self._disk, folder, notices):
+                return None
+            if partition in self._logs or partition in self.failed:
+                notices.append(Notice(folder, "a second folder of this partition: left alone"))
+                return None
             log = load_log(
                 self._on_disk, folder, partition, config or self._defaults, wanted, notices
             )
-        except NotADirectoryError:
-            notices.append(Notice(folder, "a file, not a folder: left alone"))
-            return
         except (OSError, RunnelError) as error:
-            self.failed[partition] = str(error)
-            notices.append(Notice(folder, f"cannot be opened: {error}"))
-            return
+            self._keep_out(directory, partition, str(error), notices)
+            return None
         high_watermark = known[HIGH_WATERMARKS].get(partition, 0)
         log.opened_high_watermark = max(
             log.log_start_offset, min(high_watermark, log.log_end_offset)
         )
         self._adopt(log, directory)
+        return log
+
+    def _flush_scanned(self, scanned: list[tuple[str, Log]], notices: list[Notice]) -> None:
+        """Nobody may append to what a scan found before it is durable."""
+        begun = [(log, log.begin_flush(sync_active=True)) for _, log in scanned]
+        self._run_flushes(begun)
+        for directory, log in scanned:
+            if log.offline is not None or log.is_dirty:
+                self._forget(log)
+                self._keep_out(directory, log.partition, log.offline or "not flushed", notices)
+        scanned.clear()
+
+    def _run_flushes(self, begun: list[tuple[Log, Flush | None]]) -> None:
+        flushes = [flush for _, flush in begun if flush is not None]
+        for _ in self._map_blocking(Flush.run, flushes):
+            pass
+        for log, flush in begun:
+            if flush is not None:
+                log.end_flush(flush)
+
+    def _keep_out(
+        self, directory: str, partition: TopicPartition, why: str, notices: list[Notice]
+    ) -> None:
+        self.failed[partition] = why
+        self._failed_in[partition] = directory
+        for name, offsets in self._checkpointed[directory].items():
+            if partition in offsets:
+                self._carried.setdefault((directory, name), {})[partition] = offsets[partition]
+        notices.append(Notice(f"{directory}/{partition}", f"cannot be opened: {why}"))
+
+    def _forget(self, log: Log) -> None:
+        del self._logs[log.partition]
+        self._counts[_directory_of(log)] -= 1
 
     def _adopt(self, log: Log, directory: str) -> None:
         self._logs[log.partition] = log
+        self._counts[directory] += 1
         if directory == MEMORY_FOLDER:
             return  # nothing of it is checkpointed
         log.on_offsets_lowered = lambda: self._offsets_lowered(directory)
@@ -296,27 +336,31 @@ class LogStore:
     # Creating and deleting
 
     def create(self, topic: str, topic_id: TopicId, index: int, config: LogConfig) -> Log:
-        """A new, empty log, durable after its first flush. Raises KAFKA_STORAGE_ERROR."""
+        """A new, empty log, durable after its first flush. Raises KAFKA_STORAGE_ERROR.
+
+        Data in a folder of its name, which the start did not take for a log, is not touched.
+        """
         partition = TopicPartition(topic, index)
         assert partition not in self._logs, partition
         if partition in self.failed:
             raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, self.failed[partition])
         in_memory = config.storage == "memory"
         around = self._in_memory if in_memory else self._on_disk
-        directory = (
-            MEMORY_FOLDER
-            if in_memory
-            else min(self.dirs, key=lambda each: len(self._logs_in(each)))
-        )
+        directory = MEMORY_FOLDER if in_memory else min(self.dirs, key=self._counts.__getitem__)
         folder = f"{directory}/{partition}"
         try:
+            for taken in [] if in_memory else [f"{each}/{partition}" for each in self.dirs]:
+                if not is_free(self._disk, taken):
+                    raise RunnelError(
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{taken} holds files: move them away"
+                    )
             if not in_memory:
                 self._forget_checkpoints(directory, partition)
             around.disk.make_dir(folder)
-            replace_file(
-                around.disk, folder, PARTITION_METADATA, encode_partition_metadata(topic_id),
-                sync=False,
-            )  # fmt: skip
+            metadata = encode_partition_metadata(topic_id)
+            around.open_files.sparing(
+                lambda: replace_file(around.disk, folder, PARTITION_METADATA, metadata, sync=False)
+            )
             log = load_log(around, folder, partition, config, Wanted(True, 0, 0, False), [])
         except OSError as error:
             raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {error}") from error
@@ -337,12 +381,13 @@ class LogStore:
 
     def delete(self, topic: str, index: int) -> None:
         """The log is gone at once; its files go `file.delete.delay.ms` later, see `purge`."""
-        log = self._logs.pop(TopicPartition(topic, index))
+        log = self._logs[TopicPartition(topic, index)]
+        self._forget(log)
         around = self._in_memory if log.config.storage == "memory" else self._on_disk
         ending = f".{self._random.randbytes(16).hex()}{DELETE_SUFFIX}"
         directory, _, name = log.folder.rpartition("/")
         target = f"{directory}/{name[: FOLDER_NAME_MAX - len(ending)]}{ending}"
-        log.offline = f"{log.partition} is deleted"
+        log.withdraw()
         try:
             around.disk.rename(log.folder, target)
         except OSError as error:
@@ -368,14 +413,15 @@ class LogStore:
         write = CheckpointWrite(self._disk)
         for directory in self.dirs:
             current = self._offsets_in(directory)
-            current[HIGH_WATERMARKS] = {
-                log.partition: high_watermarks[log.partition]
+            current[HIGH_WATERMARKS] = self._carried.get((directory, HIGH_WATERMARKS), {}) | {
+                log.partition: high_watermarks.get(log.partition, log.opened_high_watermark)
                 for log in self._logs_in(directory)
-                if log.partition in high_watermarks
             }
             for name, offsets in current.items():
-                if offsets != self._checkpointed[directory].get(name):
+                is_written = (directory, name) not in self._unwritten
+                if offsets != self._checkpointed[directory][name] or not is_written:
                     self._checkpointed[directory][name] = offsets
+                    self._unwritten.discard((directory, name))
                     write.files[directory, name] = encode_offsets(offsets)
         if not write.files:
             return None
@@ -390,8 +436,7 @@ class LogStore:
             offsets = self._checkpointed[directory][name]
             replace_file(self._disk, directory, name, encode_offsets(offsets))
         if write.error is not None:
-            for directory, name in write.files:
-                self._checkpointed[directory].pop(name)
+            self._unwritten.update(write.files)
             raise write.error
 
     def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
@@ -404,8 +449,10 @@ class LogStore:
     def _offsets_in(self, directory: str) -> dict[str, dict[TopicPartition, int]]:
         logs = self._logs_in(directory)
         return {
-            RECOVERY_POINTS: {log.partition: log.flushed_offset for log in logs},
-            LOG_STARTS: {
+            RECOVERY_POINTS: self._carried.get((directory, RECOVERY_POINTS), {})
+            | {log.partition: log.flushed_offset for log in logs},
+            LOG_STARTS: self._carried.get((directory, LOG_STARTS), {})
+            | {
                 log.partition: log.log_start_offset
                 for log in logs
                 if log.log_start_offset > log.segments[0].base_offset
@@ -413,8 +460,7 @@ class LogStore:
         }
 
     def _logs_in(self, directory: str) -> list[Log]:
-        prefix = directory + "/"
-        return [log for log in self._logs.values() if log.folder.startswith(prefix)]
+        return [log for log in self._logs.values() if _directory_of(log) == directory]
 
     def _offsets_lowered(self, directory: str) -> None:
         """A truncation: no crash may find higher points beside batches that are not synced yet."""
@@ -422,38 +468,69 @@ class LogStore:
             self._replace_now(directory, name, offsets)
 
     def _forget_checkpoints(self, directory: str, partition: TopicPartition) -> None:
-        """Offsets of a deleted namesake must not be taken for those of the new log."""
+        """Offsets of a deleted namesake must not be taken for those of the new log.
+
+        Those of all other logs that are gone go with them: a topic has many partitions.
+        """
         for name, offsets in self._checkpointed[directory].items():
-            if partition in offsets:
-                rest = {key: offset for key, offset in offsets.items() if key != partition}
+            if partition in offsets or (directory, name) in self._unwritten:
+                known = self._logs.keys() | self.failed.keys()
+                rest = {key: offset for key, offset in offsets.items() if key in known}
                 self._replace_now(directory, name, rest)
 
     def _replace_now(self, directory: str, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Write at once; what a thread may be writing is older, and is written over at its end."""
-        if self._checkpointed[directory].get(name) == offsets and self._writing is None:
+        is_written = (directory, name) not in self._unwritten
+        if self._checkpointed[directory][name] == offsets and is_written and self._writing is None:
             return
         self._checkpointed[directory][name] = offsets
+        self._unwritten.add((directory, name))
         if self._writing is not None:
             self._writing.withdrawn.add((directory, name))
         replace_file(self._disk, directory, name, encode_offsets(offsets))
+        self._unwritten.discard((directory, name))
 
     # Closing
 
     def close_clean(self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Flush and close every log, then say so in each folder whose logs are all well."""
-        spoiled: set[str] = {log.folder.rpartition("/")[0] for log in self.logs if log.offline}
-        for log in self._logs.values():
-            if log.config.storage == "memory":
-                continue
-            try:
-                log.close()
-            except RunnelError:
-                spoiled.add(log.folder.rpartition("/")[0])
+        """Flush and close every log, then say so in each folder whose logs are all well.
+
+        The recovery points of the others stay what they were, with all else that is known of them.
+        """
+        spoiled = set(self._failed_in.values())
+        logs = [log for log in self._logs.values() if _directory_of(log) != MEMORY_FOLDER]
+        self._sync_dirs(logs)
+        for start in range(0, len(logs), SYNCED_AT_ONCE):
+            closing = logs[start : start + SYNCED_AT_ONCE]
+            begun: list[tuple[Log, Flush | None]] = []
+            for log in closing:
+                with contextlib.suppress(RunnelError):  # which `end_close` raises again
+                    begun.append((log, log.begin_close()))
+            self._run_flushes(begun)
+            for log in closing:
+                try:
+                    log.end_close()
+                except RunnelError:
+                    spoiled.add(_directory_of(log))
         self.write_checkpoints(high_watermarks)
         for directory in self.dirs:
             if directory not in spoiled:
                 marker = encode_clean_shutdown(CleanShutdown(broker_epoch))
                 replace_file(self._disk, directory, CLEAN_SHUTDOWN, marker)
+
+    def _sync_dirs(self, logs: list[Log]) -> None:
+        """Sync a data folder once for all its new logs. If it fails, each tries and says so."""
+        for directory in self.dirs:
+            new = [log for log in logs if directory in log.unsynced_folders]
+            if new:
+                with contextlib.suppress(OSError):
+                    self._disk.sync_dir(directory)
+                    for log in new:
+                        log.unsynced_folders.remove(directory)
+
+
+def _directory_of(log: Log) -> str:
+    return log.folder.rpartition("/")[0]
 
 
 def _read_or_none(disk: Disk, path: str) -> bytes | None:
