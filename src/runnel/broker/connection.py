@@ -109,6 +109,7 @@ class Connection:
         "active_tick",
         "client_software",
         "finished_frame",
+        "frame_bytes_at_tick",
         "frame_bytes_max",
         "frame_tick",
         "host",
@@ -148,7 +149,8 @@ class Connection:
         self.throttled_until_ms = 0
         self.active_tick = 0
         self.finished_frame = False  # since the last sweep
-        self.frame_tick = 0  # of the last sweep before which the frame under way had not begun
+        self.frame_tick = 0  # the sweep from which on the peer has to get on with its frame
+        self.frame_bytes_at_tick = 0  # what had come of it by then
 
     @property
     def is_mid_frame(self) -> bool:
@@ -246,8 +248,16 @@ class Connection:
 
     def _hold(self, rest: memoryview) -> None:
         """Move unhandled bytes out of the shared buffer into one of our own."""
-        self._held = self._buffers.take(self._wanted_capacity(rest))
-        self._held[: len(rest)] = rest
+        held = None
+        if not self._blocked:
+            held = self._buffers.take(self._wanted_capacity(rest), self)
+            if held is None:
+                self.mute |= Mute.MEMORY
+        self._move(rest, held or self._buffers.keep(len(rest)))
+
+    def _move(self, rest: memoryview, held: memoryview) -> None:
+        held[: len(rest)] = rest
+        self._held = held
         self._start, self._end = 0, len(rest)
 
     def _wanted_capacity(self, have: memoryview) -> int:
@@ -259,32 +269,71 @@ class Connection:
         """Handle what can be handled of the held bytes, and leave room for more to come."""
         held = self._held
         assert held is not None
-        self._start = self._cut_frames(held, self._start, self._end)
+        begun = self._start
+        self._start = self._cut_frames(held, begun, self._end)
         if self._start == self._end or self.mute & Mute.CLOSED:
             self._release()
-        elif not self._blocked:
+            return
+        if self._start > begun and self._buffers.pressed:
+            held = self._move_to_fitting(held)
+        if not self._blocked:
             self._make_room(held)
+
+    def _move_to_fitting(self, held: memoryview) -> memoryview:
+        """Nothing is left for others: the frame that needed this buffer is done, so let it go."""
+        rest = held[self._start : self._end]
+        self._buffers.finished(self)
+        if 4 * len(rest) <= len(held):
+            self._move(rest, self._buffers.keep(len(rest)))
+            self._buffers.give_back(held)
+        assert self._held is not None
+        return self._held
 
     def _make_room(self, held: memoryview) -> None:
         rest = held[self._start : self._end]
         wanted = self._wanted_capacity(rest)
         if self._end < len(held) and self._start + wanted <= len(held):
             return
-        if wanted <= len(held):
-            held[: len(rest)] = bytes(rest)
-        elif self._buffers.exhausted():
-            self.mute |= Mute.MEMORY  # the sweep tries again, or closes us at the frame's deadline
-            return
-        else:
-            self._hold(rest)
-            self._buffers.give_back(held)
+        if wanted > len(held):
+            larger = self._buffers.take(wanted, self, len(held))
+            if larger is not None:
+                self._move(rest, larger)
+                self._buffers.give_back(held)
+                return
+            if len(rest) == len(held):
+                self.mute |= Mute.MEMORY
+                return
+        held[: len(rest)] = bytes(rest)
         self._start, self._end = 0, len(rest)
+
+    @property
+    def frame_bytes(self) -> int:
+        """What came of the frame under way."""
+        return self._end - self._start
+
+    @property
+    def missing_bytes(self) -> int:
+        if self._held is None or self.frame_bytes < 4:
+            return 0
+        return 4 + int(_unpack_size(self._held, self._start)[0]) - self.frame_bytes
+
+    def memory_left(self) -> None:
+        self._outlet.call_soon(self._ask_again)
+
+    def _ask_again(self) -> None:
+        if self.mute & ~Mute.MEMORY:  # it asks by itself when it goes on
+            self.mute &= ~Mute.MEMORY
+            self._buffers.finished(self)
+        else:
+            self.unmute(Mute.MEMORY)
 
     def _release(self) -> None:
         if self._held is not None:
             self._buffers.give_back(self._held)
             self._held = None
             self._start = self._end = 0
+            if self._buffers.pressed:
+                self._buffers.finished(self)
 
     def reply_due(self) -> None:
         """A pending reply was settled: send what is now in order, then go on with held frames."""

@@ -1,7 +1,9 @@
 """Accepts connections on one listening socket, within limits, and sweeps those that went quiet.
 
-Limits before anything is read: connections in all and per address. After that: a peer that is
-idle, that does not finish a frame it began, or that does not read its replies is let go.
+Limits before anything is read: connections in all and per address. After that a peer is let go
+that is idle, that gets on with a frame it began too slowly, or that takes nothing of its replies.
+What counts is progress, not total time; while somebody waits for receive memory, those that hold
+some have a tenth of the time.
 """
 
 import asyncio
@@ -11,7 +13,7 @@ import socket
 from collections import Counter
 from typing import Final
 
-from runnel.broker.connection import Connection, Mute
+from runnel.broker.connection import Connection
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint
@@ -19,6 +21,8 @@ from runnel.metrics import Slot
 
 _log = logging.getLogger(__name__)
 SWEEP_EVERY_MS: Final = 1000
+FRAME_BYTES_PER_S_MIN: Final = 4 * 1024  # slower is no transfer but a way to hold memory
+PRESSED_TIMEOUT_DIVISOR: Final = 10
 ACCEPTED_AT_ONCE_MAX: Final = 64
 ACCEPT_PAUSE_S: Final = 1.0
 # Nothing is left to accept with. The peer stays in the backlog, so asking again at once would spin.
@@ -138,24 +142,40 @@ class Listener:
     def _sweep(self) -> None:
         self._schedule_sweep()
         self._tick += 1
-        settings = self._settings
         for transport in list(self._transports):
-            connection = transport.connection
-            if connection.mute & Mute.MEMORY and not self._buffers.exhausted():
-                connection.unmute(Mute.MEMORY)
-            if transport.received_since_sweep():
-                connection.active_tick = self._tick
-            if _peer_may_take_its_time(connection):
-                connection.finished_frame = False
-                connection.frame_tick = self._tick
-            quiet_ms = (self._tick - connection.active_tick) * SWEEP_EVERY_MS
-            frame_ms = (self._tick - connection.frame_tick) * SWEEP_EVERY_MS
-            if frame_ms > settings.frame_timeout_ms:
-                connection.close("a frame was begun and not finished")
-            elif transport.sweeps_stuck() * SWEEP_EVERY_MS > settings.send_timeout_ms:
-                connection.close("the peer does not read its replies")
-            elif quiet_ms > settings.connections_max_idle_ms > 0 and not connection.is_waiting:
-                connection.close("idle")
+            reason = self._reason_to_let_go(transport)
+            if reason:
+                transport.connection.close(reason)
+
+    def _reason_to_let_go(self, transport: SocketTransport) -> str:
+        connection, settings = transport.connection, self._settings
+        if transport.received_since_sweep():
+            connection.active_tick = self._tick
+        divisor = 1
+        if self._buffers.pressed and connection.frame_bytes:
+            divisor = PRESSED_TIMEOUT_DIVISOR
+        if self._is_too_slow(connection, settings.frame_timeout_ms // divisor):
+            return "a frame was begun and not finished"
+        if transport.sweeps_stuck() * SWEEP_EVERY_MS > settings.send_timeout_ms // divisor:
+            return "the peer does not read its replies"
+        quiet_ms = (self._tick - connection.active_tick) * SWEEP_EVERY_MS
+        if quiet_ms > settings.connections_max_idle_ms > 0 and not connection.is_waiting:
+            return "idle"
+        return ""
+
+    def _is_too_slow(self, connection: Connection, timeout_ms: int) -> bool:
+        """In each span of the timeout a frame under way must have got on by so much."""
+        span_ms = (self._tick - connection.frame_tick) * SWEEP_EVERY_MS
+        got_bytes = connection.frame_bytes - connection.frame_bytes_at_tick
+        if not _peer_may_take_its_time(connection):
+            if span_ms <= timeout_ms:
+                return False
+            if got_bytes * 1000 < FRAME_BYTES_PER_S_MIN * span_ms:
+                return True
+        connection.finished_frame = False
+        connection.frame_tick = self._tick
+        connection.frame_bytes_at_tick = connection.frame_bytes
+        return False
 
     def close(self) -> None:
         """Stop accepting, then end every connection."""
@@ -173,11 +193,7 @@ class Listener:
 
 def _peer_may_take_its_time(connection: Connection) -> bool:
     """No frame is under way, it began since the last sweep, or it is we who do not read on."""
-    return (
-        connection.finished_frame
-        or not connection.is_mid_frame
-        or bool(connection.mute & ~Mute.MEMORY)
-    )
+    return connection.finished_frame or not connection.is_mid_frame or bool(connection.mute)
 
 
 def bind(host: str, port: int) -> socket.socket:

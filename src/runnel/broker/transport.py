@@ -7,18 +7,22 @@ The transport never looks into a frame.
 """
 
 import asyncio
+import fcntl
 import logging
 import os
 import socket
+import termios
 import time
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import Final
 
 from runnel.broker.connection import Connection, Part
 from runnel.types import FileSlice
 
 _log = logging.getLogger(__name__)
+_INT: Final = Struct("i")
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
 COPIED_SLICE_BYTES_MAX: Final = 16 * 1024  # up to here one read is cheaper than its own sendfile
@@ -29,11 +33,12 @@ class SocketTransport:
 
     __slots__ = (
         "_on_closed",
+        "_queued_at_sweep_bytes",
         "_received",
         "_sendfile",
         "_stuck_sweeps",
+        "_taken",
         "_unsent",
-        "_unsent_at_sweep",
         "_unsent_bytes",
         "_waits_to_write",
         "connection",
@@ -67,7 +72,8 @@ class SocketTransport:
         self._waits_to_write = False
         self._received = False
         self._stuck_sweeps = 0
-        self._unsent_at_sweep = 0
+        self._taken = False  # since the last sweep, by the peer
+        self._queued_at_sweep_bytes = 0
         self.is_reading = False
 
     def start(self, connection: Connection) -> None:
@@ -180,6 +186,7 @@ class SocketTransport:
             self.loop.add_writer(self.fd, self._on_writable)
 
     def _on_writable(self) -> None:
+        self._taken = True
         self._write()
         if self.fd >= 0:
             self.connection.sent(self._unsent_bytes)
@@ -190,11 +197,16 @@ class SocketTransport:
 
     def sweeps_stuck(self) -> int:
         """How many sweeps in a row found bytes waiting of which the peer took none."""
-        if self._waits_to_write and self._unsent_bytes == self._unsent_at_sweep:
-            self._stuck_sweeps += 1
-        else:
+        if not self._waits_to_write:
             self._stuck_sweeps = 0
-        self._unsent_at_sweep = self._unsent_bytes
+            return 0
+        queued_bytes = _queued_in_kernel_bytes(self.sock)
+        if self._taken or queued_bytes != self._queued_at_sweep_bytes:
+            self._stuck_sweeps = 0
+        else:
+            self._stuck_sweeps += 1
+        self._taken = False
+        self._queued_at_sweep_bytes = queued_bytes
         return self._stuck_sweeps
 
     def close(self, reason: str) -> None:
@@ -206,7 +218,7 @@ class SocketTransport:
         if self._waits_to_write:
             self.loop.remove_writer(self.fd)
         self.fd = -1
-        self.is_reading = False
+        self.is_reading = self._waits_to_write = False
         self.sock.close()
         self._unsent.clear()
         self._unsent_bytes = 0
@@ -214,6 +226,15 @@ class SocketTransport:
             _log.info("connection from %s closed: %s", self.peer, reason)
         self.connection.closed()
         self._on_closed(self)
+
+
+def _queued_in_kernel_bytes(sock: socket.socket) -> int:
+    """What the peer has yet to acknowledge.
+
+    A slow reader empties this long before the socket counts as writable again.
+    """
+    (queued_bytes,) = _INT.unpack(fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(_INT.size)))
+    return int(queued_bytes)
 
 
 def _join_small(parts: list[Part]) -> list[Part]:

@@ -24,7 +24,7 @@ RUNNEL_NAMES: tuple[Definition, ...] = tuple(
         Definition("broker", "runnel.memory.budget.bytes", "long", "536870912", minimum=1 << 20),
         Definition("broker", "runnel.max.in.flight.requests", "int", "5", minimum=1, maximum=1000),
         Definition("broker", "runnel.frame.timeout.ms", "int", "30000", minimum=1),
-        Definition("broker", "runnel.send.timeout.ms", "int", "30000", minimum=1),
+        Definition("broker", "runnel.send.timeout.ms", "int", "120000", minimum=1),
         Definition("broker", "runnel.shutdown.timeout.ms", "int", "10000", minimum=0),
         Definition("broker", "runnel.max.open.files", "int", "1024", minimum=16),
         Definition("broker", "runnel.metadata.lease.ms", "int", "6000", minimum=1000),

@@ -9,7 +9,12 @@ from struct import pack
 
 import pytest
 
-from runnel.broker.buffers import SMALLEST_HELD_BYTES, ReceiveBuffers
+from runnel.broker.buffers import (
+    LENT_WHEN_EXHAUSTED_BYTES,
+    SHARED_BYTES,
+    SMALLEST_HELD_BYTES,
+    ReceiveBuffers,
+)
 from runnel.broker.connection import Connection, Mute, Part, Pending, Reply
 
 PRODUCE, FETCH = 0, 1
@@ -19,7 +24,7 @@ IN_FLIGHT_MAX = 5
 class Wire:
     """Outlet and handler at once. A frame's body says what the handler does with it."""
 
-    def __init__(self, budget_bytes: int = 1 << 30) -> None:
+    def __init__(self, buffers: ReceiveBuffers | None = None) -> None:
         self.sent: list[bytes] = []
         self.pending: list[Pending] = []
         self.handled: list[bytes] = []
@@ -28,7 +33,8 @@ class Wire:
         self.unsent_bytes = 0
         self.now_s = 1.0
         self.soon: list[Callable[[], None]] = []
-        self.buffers = ReceiveBuffers(budget_bytes)
+        self.buffers = buffers or ReceiveBuffers(1 << 30)
+        self.left = b""
         self.connection = Connection(
             self.handle, self, self.buffers, listener="L", host="h", frame_bytes_max=1 << 20
         )
@@ -215,14 +221,114 @@ def test_a_declared_size_allocates_nothing() -> None:
     assert wire.buffers.held_bytes <= SMALLEST_HELD_BYTES
 
 
-def test_memory_budget_mutes_and_the_sweep_lets_go_on() -> None:
-    wire = Wire(budget_bytes=SMALLEST_HELD_BYTES)
-    wire.feed(frame(bytes(900_000))[:70_000])
-    other = Wire()
-    assert other.connection.wants_bytes
-    wire.feed(bytes(100_000))
-    assert wire.connection.mute & Mute.MEMORY
-    assert wire.connection.is_mid_frame
+BUDGET_BYTES = 4 << 20
+LARGE = frame(bytes(range(250)) * 4000)
+
+
+def run_all(wires: list[Wire]) -> None:
+    """Turns of the loop, and what peers have to send is read where it is wanted."""
+    while any(wire.soon for wire in wires):
+        for wire in wires:
+            wire.run_soon()
+            wire.feed(wire.left)
+
+
+def test_peers_that_send_a_part_and_stop_hold_little_more_than_the_budget() -> None:
+    buffers = ReceiveBuffers(BUDGET_BYTES)
+    wires = [Wire(buffers) for _ in range(100)]
+    for wire in wires:
+        wire.feed(LARGE[:600_000])
+    run_all(wires)
+    one_frame_bytes = 1 << 20
+    little_bytes = len(wires) * LENT_WHEN_EXHAUSTED_BYTES + SHARED_BYTES
+    assert buffers.held_bytes <= BUDGET_BYTES + one_frame_bytes + little_bytes
+    assert sum(bool(wire.left) for wire in wires) > 90, "they wait in the peers' sockets"
+
+    healthy = Wire(buffers)
+    healthy.feed(frame(b"small"))
+    assert healthy.sent == [b"small"], "who needs no memory is served"
+    healthy.feed(frame(bytes(100_000)))
+    for wire in wires[:2]:
+        wire.connection.close("too slow")
+    run_all([healthy])
+    assert healthy.handled[1:] == [bytes(100_000)], "who misses least is first"
+
+    for wire in wires[2:]:
+        wire.connection.close("gone")
+        run_all(wires)
+    assert buffers.held_bytes == 0
+    assert not buffers.pressed
+    assert len(buffers.shared) == SHARED_BYTES
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_large_frames_that_do_not_fit_together_are_all_finished(seed: int) -> None:
+    """Method: every peer sends all it has, in an order by chance; some leave on the way."""
+    chance = random.Random(seed)
+    buffers = ReceiveBuffers(BUDGET_BYTES // 4)
+    wires = [Wire(buffers) for _ in range(24)]
+    rest = {wire: LARGE + frame(b"then") + LARGE for wire in wires}
+    leaves = set(chance.sample(wires, 4))
+    while True:
+        able = [wire for wire, data in rest.items() if wire.soon or wire.left or data]
+        able = [wire for wire in able if wire.soon or wire.connection.wants_bytes]
+        if not able:
+            break
+        wire = chance.choice(able)
+        wire.run_soon()
+        size = chance.randint(1, 300_000)
+        data = wire.left + rest[wire]
+        wire.feed(data[:size])
+        rest[wire] = wire.left + data[size:]
+        wire.left = b""
+        if wire in leaves and chance.random() < 0.2:
+            wire.connection.close("leaves")
+            rest[wire] = b""
+    for wire in wires:
+        if wire not in leaves:
+            assert wire.handled == [LARGE[12:], b"then", LARGE[12:]]
+        wire.connection.close("gone")
+    assert buffers.held_bytes == 0
+
+
+def test_memory_given_back_lets_the_next_go_on_without_a_sweep() -> None:
+    buffers = ReceiveBuffers(SMALLEST_HELD_BYTES)
+    first, second = Wire(buffers), Wire(buffers)
+    first.feed(LARGE[:70_000])
+    second.feed(LARGE)
+    assert second.connection.mute & Mute.MEMORY
+    assert second.connection.is_mid_frame
+    first.feed(LARGE[70_000:])
+    run_all([second])
+    assert first.handled == second.handled == [LARGE[12:]]
+
+
+def test_a_finished_large_frame_does_not_leave_its_buffer_to_the_next() -> None:
+    buffers = ReceiveBuffers(SMALLEST_HELD_BYTES)
+    wire = Wire(buffers)
+    wire.feed(LARGE[:900_000])
+    assert buffers.held_bytes > 900_000
+    wire.feed(LARGE[900_000:] + frame(b"x" * 100)[:50])
+    wire.feed(wire.left)
+    assert wire.handled == [LARGE[12:]]
+    assert buffers.held_bytes <= 2 * SMALLEST_HELD_BYTES
+
+
+def test_a_waiting_peer_that_cannot_go_on_lets_others_pass() -> None:
+    buffers = ReceiveBuffers(SMALLEST_HELD_BYTES)
+    first, stuck, third = (Wire(buffers) for _ in range(3))
+    first.feed(LARGE[:70_000])
+    stuck.unsent_bytes = 2 << 20
+    stuck.feed(frame(b"reply") + LARGE[:50_000])
+    assert stuck.connection.mute == Mute.MEMORY | Mute.UNSENT
+    third.feed(LARGE)
+    first.connection.close("gone")
+    run_all([stuck, third])
+    assert third.handled == [LARGE[12:]]
+    stuck.connection.sent(0)
+    stuck.unsent_bytes = 0
+    stuck.feed(stuck.left + LARGE[50_000:])
+    assert stuck.handled == [b"reply", LARGE[12:]]
 
 
 def test_a_peer_that_does_not_read_is_not_served() -> None:

@@ -1,16 +1,24 @@
 """Goal: what a listener does when it cannot accept, and which peers its sweep lets go.
 
-Method: a Listener with a listening socket that fails, on a loop that only notes what it is told.
+Method: a Listener on a loop that only notes what it is told; its listening socket fails, or gives
+one end of a socket pair. A sweep is a second, so tests of minutes take none.
 """
 
 import errno
+import select
 import socket
+import time
+from collections.abc import Iterator
+from struct import pack
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from runnel.broker.buffers import ReceiveBuffers
+from runnel.broker.connection import Connection, Mute, Part
 from runnel.broker.listener import Listener
+from runnel.metrics import Metrics
 
 
 class Loop:
@@ -18,6 +26,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.readers: dict[int, Any] = {}
+        self.writers: dict[int, Any] = {}
         self.timers: list[tuple[float, Any]] = []
 
     def add_reader(self, fd: int, callback: Any) -> None:  # noqa: ANN401
@@ -25,6 +34,15 @@ class Loop:
 
     def remove_reader(self, fd: int) -> None:
         self.readers.pop(fd, None)
+
+    def add_writer(self, fd: int, callback: Any) -> None:  # noqa: ANN401
+        self.writers[fd] = callback
+
+    def remove_writer(self, fd: int) -> None:
+        self.writers.pop(fd, None)
+
+    def call_soon(self, callback: Any) -> None:  # noqa: ANN401
+        self.timers.append((0, callback))
 
     def call_later(self, delay_s: float, callback: Any) -> None:  # noqa: ANN401
         self.timers.append((delay_s, callback))
@@ -88,3 +106,148 @@ def test_a_peer_that_left_early_does_not_pause_accepting() -> None:
     _, loop = listener_on(ListeningSocket(errno.ECONNABORTED))
     loop.readers[3]()
     assert 3 in loop.readers
+
+
+FRAME_TIMEOUT_MS, SEND_TIMEOUT_MS = 30_000, 120_000
+FRAME_BYTES = 1 << 20
+
+
+class Peer:
+    """A client of a listener, of which each second is one sweep."""
+
+    def __init__(self, buffers: ReceiveBuffers) -> None:
+        settings = SimpleNamespace(
+            socket_send_buffer_bytes=-1,
+            socket_receive_buffer_bytes=-1,
+            socket_request_max_bytes=2 * FRAME_BYTES,
+            max_in_flight_requests=5,
+            max_connections=10,
+            max_connections_per_ip=10,
+            max_connections_per_ip_overrides={},
+            frame_timeout_ms=FRAME_TIMEOUT_MS,
+            send_timeout_ms=SEND_TIMEOUT_MS,
+            connections_max_idle_ms=600_000,
+        )
+        broker: Any = SimpleNamespace(
+            settings=settings, buffers=buffers, metrics=Metrics(), handle=self._handle
+        )
+        self._loop = Loop()
+        given: Any = (self._loop, "PLAINTEXT", None, broker)
+        self._listener = Listener(*given)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.sock = socket.socket()
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+            self.sock.connect(server.getsockname())
+            ours, _ = server.accept()
+        self.sock.settimeout(5)
+        self._listener._accept(ours, "127.0.0.1")
+        (self.transport,) = self._listener._transports
+        self.reply_bytes = 0
+
+    def _handle(self, connection: Connection, frame: memoryview) -> list[Part]:
+        return [bytearray(self.reply_bytes)]
+
+    def send(self, data: bytes) -> None:
+        """Returns when the broker has taken them."""
+        self.sock.sendall(data)
+        before = self.transport.connection.frame_bytes
+        while self.is_open and self.transport.connection.frame_bytes < before + len(data):
+            self._loop.readers[self.transport.fd]()
+
+    def request(self) -> None:
+        """A whole frame, and the reply goes out as far as it goes."""
+        self.sock.sendall(pack(">ihhi", 8, 0, 0, 0))
+        while not self.transport._unsent:
+            self._loop.readers[self.transport.fd]()
+
+    def second(self) -> None:
+        if self.is_open and self.transport.fd in self._loop.writers:
+            ready = select.select([], [self.transport.fd], [], 0)[1]
+            if ready:
+                self._loop.writers[self.transport.fd]()
+        self._listener._sweep()
+
+    @property
+    def is_open(self) -> bool:
+        return self.transport.fd >= 0
+
+    def close(self) -> None:
+        self.sock.close()
+        self.transport.close("")
+
+
+@pytest.fixture
+def buffers() -> ReceiveBuffers:
+    return ReceiveBuffers(1 << 30)
+
+
+@pytest.fixture
+def peer(buffers: ReceiveBuffers) -> Iterator[Peer]:
+    peer = Peer(buffers)
+    yield peer
+    peer.close()
+
+
+def begin_frame(peer: Peer) -> None:
+    peer.send(pack(">i", FRAME_BYTES) + bytes(100))
+
+
+def seconds_until_closed(peer: Peer, bytes_per_s: int, at_most_s: int) -> int:
+    for second in range(at_most_s):
+        peer.second()
+        if not peer.is_open:
+            return second
+        if bytes_per_s:
+            peer.send(bytes(bytes_per_s))
+    return at_most_s
+
+
+@pytest.mark.parametrize("bytes_per_s", [0, 1, 1000])
+def test_a_frame_that_trickles_is_ended_at_the_timeout(peer: Peer, bytes_per_s: int) -> None:
+    begin_frame(peer)
+    assert 28 <= seconds_until_closed(peer, bytes_per_s, 100) <= 32
+
+
+def test_a_slow_frame_that_gets_on_is_waited_for(peer: Peer) -> None:
+    begin_frame(peer)
+    assert seconds_until_closed(peer, 6000, 150) == 150
+
+
+def test_a_frame_that_stops_after_a_good_start_is_ended(peer: Peer) -> None:
+    begin_frame(peer)
+    peer.send(bytes(900_000))
+    assert seconds_until_closed(peer, 0, 1000) <= 65
+
+
+def test_who_holds_memory_that_others_wait_for_has_less_time(
+    peer: Peer, buffers: ReceiveBuffers
+) -> None:
+    begin_frame(peer)
+    buffers.exempt = peer.transport.connection
+    assert seconds_until_closed(peer, 0, 100) <= 5
+    assert buffers.exempt is None
+
+
+def test_who_waits_for_memory_is_not_blamed(peer: Peer) -> None:
+    begin_frame(peer)
+    peer.transport.connection.mute |= Mute.MEMORY
+    assert seconds_until_closed(peer, 0, 100) == 100
+
+
+def test_a_reader_that_pauses_is_ended_late_and_only_if_it_takes_nothing(peer: Peer) -> None:
+    peer.reply_bytes = 32 << 20
+    peer.request()
+    for _ in range(100):
+        peer.second()
+    assert peer.is_open, "a pause of 100 s"
+    for _ in range(4):
+        taken = 0
+        while taken < 200_000:  # too little to make the other end writable
+            taken += len(peer.sock.recv(50_000))
+        time.sleep(0.5)  # until the kernel tells the other end
+        for _ in range(60):
+            peer.second()
+            assert peer.is_open, "it takes bytes, slowly"
+    for _ in range(125):
+        peer.second()
+    assert not peer.is_open
