@@ -37,6 +37,7 @@ class StoppingDisk(SimDisk):
         self.countdown = -1
         self.stop_at = stop_at
         self.before = before
+        self.stops_at_rename = False
         self.meanwhile: Callable[[], None] = lambda: None
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
@@ -47,6 +48,12 @@ class StoppingDisk(SimDisk):
             self._stop()
         self.countdown -= 1
         return file
+
+    def rename(self, source: str, target: str) -> None:
+        if self.stops_at_rename:
+            self.stops_at_rename = False
+            self.meanwhile()
+        super().rename(source, target)
 
     def _stop(self) -> None:
         self.countdown = -1
@@ -61,13 +68,18 @@ def test_a_flush_never_writes_into_the_folder_of_a_namesake(stop_at: int, before
     old.epochs.assign(7, 0)
     _fill(old, 12, epoch=7)
     made: list[Log] = []
+    written: dict[str, bytes] = {}
+
+    def files() -> list[str]:
+        return [f"{FOLDER}/topic-0/{name}" for name in disk.list(f"{FOLDER}/topic-0")]
 
     def replace() -> None:
         store.delete("topic", 0)
         made.append(store.create("topic", bytes(16), 0, CONFIG))
         made[0].epochs.assign(0, 0)
-        _fill(made[0], 12, size=70)
+        _fill(made[0], 14, size=70)  # of a size at which the old entries would look right
         made[0].flush()
+        written.update({name: disk.read_whole(name) for name in files()})
 
     disk.meanwhile = replace
     work = old.begin_flush()
@@ -78,6 +90,8 @@ def test_a_flush_never_writes_into_the_folder_of_a_namesake(stop_at: int, before
     if not made:
         replace()
     assert work.error is None
+    for name in files():  # an empty one may have come into being: the next start removes it
+        assert disk.read_whole(name) == written.get(name, b"")
     (new,) = made
     content, epochs = read_all(new), new.epochs.entries
     entries = [segment.index.entries() for segment in new.segments]
@@ -88,6 +102,45 @@ def test_a_flush_never_writes_into_the_folder_of_a_namesake(stop_at: int, before
     assert (opened.clean, again.epochs.entries) == (True, epochs)
     assert read_all(again) == content
     assert [segment.index.entries() for segment in again.segments] == entries
+
+
+def test_a_flush_never_puts_a_half_written_file_of_a_namesake_in_place() -> None:
+    disk, clock = StoppingDisk(-1, before=True), ManualClock()
+    store, old = open_log(disk, clock, CONFIG)
+    _fill(old, 1, epoch=7)
+    path = f"{FOLDER}/topic-0/leader-epoch-checkpoint"
+
+    def replace() -> None:
+        store.delete("topic", 0)
+        new = store.create("topic", bytes(16), 0, CONFIG)
+        _fill(new, 1, epoch=8)
+        work = new.begin_flush(sync_active=True)
+        assert work is not None
+        disk.open(work._temporary, create=True)  # how far the other thread has come
+
+    disk.meanwhile = replace
+    work = old.begin_flush(sync_active=True)
+    assert work is not None
+    disk.stops_at_rename = True
+    work.run()
+    assert not disk.exists(path)
+
+
+def test_aborted_transactions_are_known_while_their_index_is_being_written() -> None:
+    disk, clock = SimDisk(0), ManualClock()
+    _, log = open_log(disk, clock, CONFIG)
+    batch = make_batch(0, producer_id=5, producer_epoch=0, sequence=0, transactional=True)
+    log.append(*batch, 0)
+    log.append(*make_marker(1, commit=False, producer_id=5, producer_epoch=0), 0)
+    _fill(log, 30)
+    work = log.begin_flush()
+    assert work is not None
+    log.segments[0].release()
+    assert len(log.aborted_in(0, 32)) == 1
+    work.run()
+    log.end_flush(work)
+    log.segments[0].release()
+    assert len(log.aborted_in(0, 32)) == 1
 
 
 @pytest.mark.parametrize("number", [EMFILE, ENFILE])
