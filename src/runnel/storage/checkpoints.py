@@ -9,7 +9,8 @@
                              last writer, and `failed` once a write or fsync of it failed
 
 A reader that finds a newer version refuses (`RunnelError`), one that finds nonsense raises
-`ValueError`: what to do then differs from file to file and is the caller's choice.
+`ValueError`: what to do then differs from file to file and is the caller's choice. Only of
+`meta.properties` it is known here: nobody may guess whose data it is, so that is refused too.
 """
 
 import base64
