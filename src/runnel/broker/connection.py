@@ -45,6 +45,7 @@ class Mute:
     UNSENT: Final = 16  # the peer does not read its replies
     CLOSED: Final = 32
     TURN: Final = 64  # it had its turn, the next is asked for
+    STOPPING: Final = 128  # the broker takes no more requests
 
 
 class Outlet(Protocol):

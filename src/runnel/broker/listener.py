@@ -186,9 +186,12 @@ class Listener:
             transport.close("")
 
     def stop_accepting(self) -> None:
+        """No new connections, and no new requests on the old ones; replies still leave."""
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock.fileno())
             self._sock.close()
+        for transport in self._transports:
+            transport.connection.mute |= Mute.STOPPING
 
 
 def _peer_may_take_its_time(connection: Connection) -> bool:

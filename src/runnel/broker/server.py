@@ -28,10 +28,13 @@ from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
 from runnel.cluster.decide import BrokerInfo, FoundTopic
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
+from runnel.cluster.image import load
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import TopicDefaults
 from runnel.config.listeners import Listener
+from runnel.config.overrides import topic_config
 from runnel.config.settings import Settings
+from runnel.config.topic import LogConfig
 from runnel.metrics import Metrics
 from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
@@ -165,7 +168,8 @@ class Broker:
         """With the connections closed: flush everything, write the marker, leave the cluster."""
         self.kill()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._logs.close_clean(self._membership.broker_epoch, self.partitions.high_watermarks())
+        epoch, watermarks = self._membership.broker_epoch, self.partitions.high_watermarks()
+        await self._ports.workers.run(lambda: self._logs.close_clean(epoch, watermarks))
         await self._membership.stop()
 
     def kill(self) -> None:
@@ -195,7 +199,17 @@ async def build(
         boot_id=ports.boot_id,
         max_open_files=settings.max_open_files,
     )
-    opened = logs.open(progress, keep_marker=True)
+    image = load(await ports.store.read(""))
+
+    def config_of(topic: str) -> LogConfig | None:
+        """None where the metadata does not know the topic: nothing is assumed of it then."""
+        known = image.topics.get(topic)
+        return None if known is None else topic_config(settings, known.configs)
+
+    # In a worker, so that the loop hears a signal meanwhile; nobody else has the logs yet.
+    opened = await ports.workers.run(
+        lambda: logs.open(progress, config_of=config_of, keep_marker=True)
+    )
     for notice in opened.notices:
         _log.warning("%s: %s", notice.path, notice.text)
     if not opened.clean and len(logs):

@@ -37,7 +37,6 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA_DIR = "runnel-data"
 PROGRESS_EVERY_S = 1.0
-EXPECTED = (ConfigError, FolderInUseError, RunnelError, OSError)  # told in one line, no traceback
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -82,6 +81,17 @@ def settings_from(
     if options.broker_id is not None:
         flags["node.id"] = str(options.broker_id)
     return load(flags, environ, options.config)
+
+
+class StoppedError(Exception):
+    """A signal came while the logs were being opened; nothing has been changed for good."""
+
+    def __str__(self) -> str:
+        return "stopped while the logs were being opened; the next start begins anew"
+
+
+# Told in one line, without a traceback.
+EXPECTED = (ConfigError, FolderInUseError, RunnelError, OSError, StoppedError)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -152,7 +162,7 @@ async def _serve(settings: Settings, ready_file: Path | None) -> None:
     )
     try:
         async with asyncio.TaskGroup() as tasks:
-            broker = await build(settings, ports, progress=_Progress())
+            broker = await build(settings, ports, progress=_Progress(stop))
             listeners = Listeners(broker)
             await broker.start(tasks, listeners.bind())
             listeners.start()
@@ -195,10 +205,13 @@ def _tell_ready(addresses: list[str], settings: Settings, ready_file: Path | Non
 class _Progress:
     """Says at most once a second how far the opening of the data folder is."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
         self._told = time.monotonic()
 
     def __call__(self, done: int, total: int, name: str) -> None:
+        if self._stop.is_set():
+            raise StoppedError
         now = time.monotonic()
         if now - self._told >= PROGRESS_EVERY_S:
             self._told = now
