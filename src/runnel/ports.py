@@ -4,10 +4,11 @@ Nothing below `broker` reads a clock, draws a random number, opens a file or ask
 store except through one of these.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 Readable = bytes | bytearray | memoryview
 
@@ -23,6 +24,9 @@ class Workers(Protocol):
     """Blocking work (fsync, decompression) off the loop: a thread, or inline on virtual time."""
 
     async def run(self, work: Callable[[], T]) -> T: ...
+
+    def map(self, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        """Side by side and blocking: for work that is in a worker already."""
 
 
 class File(Protocol):

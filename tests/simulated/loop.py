@@ -10,10 +10,11 @@ Rules:
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from random import Random
 from typing import Any, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 START_WALL_MS = 1_700_000_000_000
@@ -181,6 +182,9 @@ class SimWorkers:
     def __init__(self, chance: Random) -> None:
         self._chance = chance
         self.slowness = 1.0  # raised while the disk is slow
+
+    def map(self, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        return map(work, items)
 
     async def run(self, work: Callable[[], T]) -> T:
         await asyncio.sleep(self._delay())

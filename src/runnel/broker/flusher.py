@@ -8,6 +8,7 @@ kernel may have dropped the pages it could not write, so the log goes offline wi
 import asyncio
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from runnel.broker.partition import Partition
@@ -18,6 +19,7 @@ from runnel.storage.flush import Flush
 
 _log = logging.getLogger(__name__)
 RETRY_MS: Final = 1
+FLUSHED_AT_ONCE: Final = 64
 
 
 class Flusher:
@@ -83,25 +85,35 @@ class Flusher:
     async def _flush(
         self, partitions: Iterable[Partition], *, sync_active: bool | None
     ) -> list[Partition]:
-        """Flush these; returns those that another flush is busy with."""
-        begun: list[tuple[Partition, Flush]] = []
-        busy: list[Partition] = []
-        for partition in partitions:
-            flush = partition.log.begin_flush(sync_active=sync_active)
-            if flush is not None:
-                begun.append((partition, flush))
-            elif partition.log.is_dirty and partition.log.offline is None:
-                busy.append(partition)
-        if begun:
-            await self._workers.run(lambda: _run_all(begun))
-            self._metrics.add(Slot.FLUSHES, len(begun))
+        """Flush these, some at a time, because each holds its files open meanwhile.
+
+        Returns those that must come again: another flush was busy with them, or there were no
+        descriptors.
+        """
+        again: list[Partition] = []
+        rest = list(partitions)
+        for start in range(0, len(rest), FLUSHED_AT_ONCE):
+            begun: list[tuple[Partition, Flush]] = []
+            for partition in rest[start : start + FLUSHED_AT_ONCE]:
+                flush = partition.log.begin_flush(sync_active=sync_active)
+                if flush is not None:
+                    begun.append((partition, flush))
+                elif partition.log.is_flushing:
+                    again.append(partition)
+            if begun:
+                await self._workers.run(partial(_run_all, begun))
+                again += self._end(begun)
+        return again
+
+    def _end(self, begun: list[tuple[Partition, Flush]]) -> list[Partition]:
+        self._metrics.add(Slot.FLUSHES, len(begun))
         for partition, flush in begun:
             partition.log.end_flush(flush)
             if flush.error is not None:
                 self._metrics.add(Slot.LOGS_OFFLINE)
                 _log.error("flush failed: %s", partition.log.offline)
             partition.flushed()
-        return busy
+        return [partition for partition, flush in begun if flush.postponed]
 
 
 def _run_all(begun: list[tuple[Partition, Flush]]) -> None:

@@ -13,7 +13,7 @@ import socket
 from collections import Counter
 from typing import Final
 
-from runnel.broker.connection import Connection
+from runnel.broker.connection import Connection, Mute
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint

@@ -198,6 +198,7 @@ async def build(
         node_id=settings.node_id,
         boot_id=ports.boot_id,
         max_open_files=settings.max_open_files,
+        map_blocking=ports.workers.map,
     )
     image = load(await ports.store.read(""))
 

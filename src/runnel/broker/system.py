@@ -3,11 +3,12 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 _BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -33,6 +34,9 @@ class ThreadWorkers:
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def map(self, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        return self._executor.map(work, items)
 
     def close(self) -> None:
         self._executor.shutdown(wait=True)

@@ -32,7 +32,7 @@ from runnel.storage.files import MemoryDisk, OsDisk
 from runnel.storage.lock import FolderInUseError, FolderLock
 
 _log = logging.getLogger("runnel.serve")
-WORKER_THREADS = 4
+WORKER_THREADS = 8  # most of them wait for a disk
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA_DIR = "runnel-data"

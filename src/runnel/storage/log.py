@@ -115,6 +115,10 @@ class Log:
         return len(self.segments)
 
     @property
+    def is_flushing(self) -> bool:
+        return self._flush is not None
+
+    @property
     def is_dirty(self) -> bool:
         """Whether a flush would find anything to do."""
         return (
