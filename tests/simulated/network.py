@@ -274,8 +274,10 @@ class Network:
         self._broker = process, broker
 
     def refuse(self) -> None:
-        """The broker listens no more; connections that are open stay so."""
+        """The broker listens no more; connections that are open stay so, but begin nothing new."""
         self._broker = None
+        for link in list(self.links):
+            link.server.connection.take_no_more()
 
     def close_all(self) -> None:
         """The broker ends every connection in order, as a clean stop does."""

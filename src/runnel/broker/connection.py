@@ -371,6 +371,10 @@ class Connection:
         self.mute &= ~reason
         self.go_on()
 
+    def take_no_more(self) -> None:
+        """The broker stops: what is under way is answered, nothing new is begun."""
+        self.mute |= Mute.STOPPING
+
     def close(self, reason: str) -> None:
         """End it for a stated reason; what earlier requests are due is still sent."""
         if not self.mute & Mute.CLOSED:

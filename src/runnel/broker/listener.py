@@ -13,7 +13,7 @@ import socket
 from collections import Counter
 from typing import Final
 
-from runnel.broker.connection import Connection, Mute
+from runnel.broker.connection import Connection
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint
@@ -191,7 +191,7 @@ class Listener:
             self._loop.remove_reader(self._sock.fileno())
             self._sock.close()
         for transport in self._transports:
-            transport.connection.mute |= Mute.STOPPING
+            transport.connection.take_no_more()
 
 
 def _peer_may_take_its_time(connection: Connection) -> bool:

@@ -161,8 +161,9 @@ class Broker:
 
         The caller has seen to it that no more come.
         """
-        await self._dispatch.drain(self.settings.shutdown_timeout_ms)
-        await self._waiting.drain(self.settings.shutdown_timeout_ms)
+        timeout_ms = self.settings.shutdown_timeout_ms
+        await self._dispatch.drain(timeout_ms)
+        await self._waiting.drain(timeout_ms)
 
     async def stop(self) -> None:
         """With the connections closed: flush everything, write the marker, leave the cluster."""
