@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runnel import __version__
-from runnel.broker.limits import ensure_standard_streams, within_file_limit
 from runnel.broker.listener import Listeners
 from runnel.broker.server import Ports, build
 from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, process_age_ms, run
+from runnel.cli.limits import ensure_standard_streams, within_file_limit
 from runnel.cli.logs import LEVELS, configure, printable
 from runnel.cluster.sqlite import SqliteStore
 from runnel.config.definition import ConfigError
