@@ -41,7 +41,6 @@ class Mute:
     THROTTLE: Final = 1
     MEMORY: Final = 2
     AUTHENTICATION: Final = 4
-    HAND_OVER: Final = 8
     UNSENT: Final = 16  # the peer does not read its replies
     CLOSED: Final = 32
     TURN: Final = 64  # it had its turn, the next is asked for
@@ -108,7 +107,6 @@ class Connection:
         "_replies",
         "_start",
         "active_tick",
-        "client_software",
         "finished_frame",
         "frame_bytes_at_tick",
         "frame_bytes_max",
@@ -117,7 +115,6 @@ class Connection:
         "listener",
         "mute",
         "principal",
-        "throttled_until_ms",
     )
 
     def __init__(
@@ -145,9 +142,7 @@ class Connection:
         self.listener = listener
         self.host = host
         self.principal = "User:ANONYMOUS"
-        self.client_software = ""
         self.frame_bytes_max = frame_bytes_max
-        self.throttled_until_ms = 0
         self.active_tick = 0
         self.finished_frame = False  # since the last sweep
         self.frame_tick = 0  # the sweep from which on the peer has to get on with its frame

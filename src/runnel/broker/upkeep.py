@@ -64,6 +64,7 @@ class Upkeep:
         interval_ms = min(
             self._settings.replica_high_watermark_checkpoint_interval_ms,
             self._settings.log_flush_offset_checkpoint_interval_ms,
+            self._settings.log_flush_start_offset_checkpoint_interval_ms,
         )
         while True:
             await asyncio.sleep(interval_ms / 1000)

@@ -33,7 +33,6 @@ class Settings:
     auto_create_topics_enable: bool
     delete_topic_enable: bool
     log_retention_check_interval_ms: int
-    log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
@@ -46,7 +45,6 @@ class Settings:
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
     queued_max_request_bytes: int  # -1: bounded by the memory budget alone
-    max_request_partition_size_limit: int
     max_incremental_fetch_session_cache_slots: int
     fetch_max_bytes: int
     flush_interval_ms: int
@@ -126,7 +124,6 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         auto_create_topics_enable=values.typed(bool, "auto.create.topics.enable"),
         delete_topic_enable=values.typed(bool, "delete.topic.enable"),
         log_retention_check_interval_ms=number("log.retention.check.interval.ms"),
-        log_flush_scheduler_interval_ms=number("log.flush.scheduler.interval.ms"),
         log_flush_offset_checkpoint_interval_ms=number("log.flush.offset.checkpoint.interval.ms"),
         log_flush_start_offset_checkpoint_interval_ms=number(
             "log.flush.start.offset.checkpoint.interval.ms"
@@ -143,7 +140,6 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         max_connections_per_ip=number("max.connections.per.ip"),
         max_connections_per_ip_overrides=_per_ip(values),
         queued_max_request_bytes=number("queued.max.request.bytes"),
-        max_request_partition_size_limit=number("max.request.partition.size.limit"),
         max_incremental_fetch_session_cache_slots=number(
             "max.incremental.fetch.session.cache.slots"
         ),

@@ -37,7 +37,6 @@ class LogConfig:
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
     min_insync_replicas: int = 1
-    delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
     preallocate: bool = False
     durability: Durability = "interval"
