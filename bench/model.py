@@ -1,0 +1,100 @@
+"""What a benchmark is made of: targets under load, cells that measure them, figures that come out.
+
+A cell loads one target once and gives a figure for each of its measures. Cells know nothing of
+goals or of other targets; `goals.py` compares, `report.py` prints, `run.py` takes turns.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+Address = tuple[str, int]
+
+
+class Broker(Protocol):
+    """A broker of some kind on a data folder, which the benchmark may start and end.
+
+    `spawn` starts the process and does not wait; the port is known before. `stop` is an orderly
+    end, `kill` a crash; either may be followed by another `spawn` on the same folder and port.
+    """
+
+    @property
+    def address(self) -> Address: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def log(self) -> str: ...
+    def spawn(self) -> None: ...
+    def stop(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Target(NamedTuple):
+    """A broker under load, and a way to make another of its kind on a folder of its own.
+
+    `another` and `pid` are None for a broker that the benchmark did not start. All processes
+    below `pid` count as the broker's. `data_dir` is where its logs lie, for cells that evict them
+    from memory.
+    """
+
+    name: str
+    address: Address
+    pid: int | None = None
+    another: Callable[[Path], Broker] | None = None
+    data_dir: Path | None = None
+
+
+class Scale(NamedTuple):
+    """How much each cell does: a fraction of a second to a few seconds."""
+
+    requests: int = 100_000
+    client_messages: int = 50_000
+    megabytes: int = 1000
+    samples: int = 3000
+    many_partitions: int = 10_000
+    many_connections: int = 5000
+    idle_s: float = 10.0
+
+
+QUICK = Scale(20_000, 10_000, 200, 500, 10_000, 1000, 5.0)
+
+
+class Cost(NamedTuple):
+    """What the broker's processes used while a cell ran."""
+
+    user_s: float
+    system_s: float
+    switches: int  # of context, of own will or not
+    rss_mb: float  # afterwards
+
+    @property
+    def cpu_s(self) -> float:
+        return self.user_s + self.system_s
+
+
+class Figure(NamedTuple):
+    """`cpu` is what the broker used per request in microseconds, or per GB in seconds."""
+
+    value: float
+    cpu: float | None = None
+    generator_busy: float | None = None  # share of a core: near 1 the load was the bottleneck
+    cost: Cost | None = None
+
+
+class Measure(NamedTuple):
+    """One line of the table. `unit` says which way is better: rates up, times and sizes down."""
+
+    name: str
+    unit: str
+
+
+Figures = dict[str, Figure]  # by the name of the measure
+
+
+class Cell(NamedTuple):
+    measures: tuple[Measure, ...]
+    run: Callable[[Target, Scale], Figures]
+    starts_its_own: bool = False  # uses `Target.another`, and leaves the running broker alone
+    is_quick: bool = True  # one of the lines that `QUICK=1` measures
