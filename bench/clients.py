@@ -64,9 +64,9 @@ def _produce(
         _send(producer, topic.name, bytes(record_bytes), messages)
         seconds = time.perf_counter() - started
         own_cpu_s = time.process_time() - own_cpu_s
-        cpu_s = usage.cpu_s()
+        cost = usage.cost()
         drop_topic(client, topic)
-    return Result(seconds, messages, messages * record_bytes, own_cpu_s / seconds, cpu_s)
+    return Result(seconds, messages, messages * record_bytes, own_cpu_s / seconds, cost)
 
 
 def _send(producer: Producer, topic: str, value: bytes, messages: int) -> None:

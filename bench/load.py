@@ -24,6 +24,7 @@ from bench.frames import (
     produce_reply_shape,
 )
 from bench.machine import Usage
+from bench.model import Cost
 from bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive
 from tests.support.wire_client import Topic, WireClient
 
@@ -41,14 +42,14 @@ FETCH_MAX_BYTES = 1024 * 1024
 class Result(NamedTuple):
     """`busy` is the share of one core that the generator used: near 1 it was the bottleneck.
 
-    `cpu_s` is what the broker used in that time, where its process is known.
+    `cost` is what the broker used in that time, where its process is known.
     """
 
     seconds: float
     request_count: int
     byte_count: int
     busy: float
-    cpu_s: float | None = None
+    cost: Cost | None = None
 
     @property
     def requests_per_second(self) -> float:
@@ -181,9 +182,9 @@ def _measure(pipelines: Sequence[Pipeline], bytes_per_request: int, pid: int | N
     usage, own_cpu_s = Usage(pid), time.process_time()
     seconds = drive(pipelines)
     own_cpu_s = time.process_time() - own_cpu_s
-    cpu_s = usage.cpu_s()
+    cost = usage.cost()
     requests = sum(pipeline.done_count for pipeline in pipelines)
-    return Result(seconds, requests, requests * bytes_per_request, own_cpu_s / seconds, cpu_s)
+    return Result(seconds, requests, requests * bytes_per_request, own_cpu_s / seconds, cost)
 
 
 def parse_address(text: str) -> tuple[str, int]:

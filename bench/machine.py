@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from bench.model import Cost
+
 ROOT = Path(__file__).resolve().parents[1]
 CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -76,29 +78,48 @@ def warm_page_cache(folder: Path, size_bytes: int) -> float:
 
 
 class Usage:
-    """Processor time since it was made, and memory, of a process and its children.
+    """What a process and its children use from now on.
 
-    None stands for a process that is not known, and for what is then not known of it.
+    A child that ended meanwhile is not counted. None stands for a process that is not known, and
+    for what is then not known of it.
     """
 
     def __init__(self, pid: int | None) -> None:
         self._pid = pid
-        self._before_s = self._cpu_s()
+        self._before = self._now()
 
-    def _processes(self) -> list[psutil.Process]:
-        if self._pid is None:
-            return []
-        process = psutil.Process(self._pid)
-        return [process, *process.children(recursive=True)]
+    def cost(self) -> Cost | None:
+        before, now = self._before, self._now()
+        if before is None or now is None:
+            return None
+        return Cost(
+            now.user_s - before.user_s,
+            now.system_s - before.system_s,
+            now.switches - before.switches,
+            now.rss_mb,
+        )
 
-    def _cpu_s(self) -> float:
-        times = [process.cpu_times() for process in self._processes()]
-        return sum(one.user + one.system for one in times)
-
-    def cpu_s(self) -> float | None:
-        return None if self._pid is None else self._cpu_s() - self._before_s
-
-    def rss_mb(self) -> float | None:
+    def _now(self) -> Cost | None:
         if self._pid is None:
             return None
-        return sum(process.memory_info().rss for process in self._processes()) / 1e6
+        parent = psutil.Process(self._pid)
+        user_s, system_s, switches, rss_bytes = 0.0, 0.0, 0, 0
+        for process in (parent, *parent.children(recursive=True)):
+            times, switched = process.cpu_times(), _switches(process.pid)
+            user_s += times.user
+            system_s += times.system
+            switches += switched
+            rss_bytes += process.memory_info().rss
+        return Cost(user_s, system_s, switches, rss_bytes / 1e6)
+
+
+def _switches(pid: int) -> int:
+    """Of all threads: the kernel counts them for each thread alone."""
+    total = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        try:
+            lines = status.read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread ended
+        total += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+    return total

@@ -8,7 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.cells import CELLS, Measure, Target
+from bench.cells import CELLS
+from bench.model import Measure, Target
 
 CPU_UNITS = {"requests/s": " us/request", "MB/s": " s/GB"}
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -42,19 +43,19 @@ def write(facts: dict[str, object], rows: Sequence[Row], folder: Path = RESULTS)
 
 def table(targets: Sequence[Target], rows: Sequence[Row]) -> str:
     """Medians over the rounds; per target the figure, what it cost the broker, and its memory."""
-    head = ["measure", "unit", "goal"]
+    head = ["measure", "unit"]
     for target in targets:
         head += [target.name, "min..max", "broker CPU", "RSS MB", "load busy"]
     lines = [head]
     for measure in (measure for cell in CELLS for measure in cell.measures):
         cells = [_columns(measure, target, rows) for target in targets]
         if any(any(cell) for cell in cells):
-            lines.append([measure.name, measure.unit, measure.goal, *chain.from_iterable(cells)])
+            lines.append([measure.name, measure.unit, *chain.from_iterable(cells)])
     peak: list[str] = []
     for target in targets:
         used = [row.rss_mb for row in rows if row.target == target.name and row.rss_mb]
         peak += [_number(max(used)) if used else "", "", "", "", ""]
-    lines.append(["resident memory, highest after a load", "MB", "< 80", *peak])
+    lines.append(["resident memory, highest after a load", "MB", *peak])
     return _aligned(lines)
 
 
@@ -86,7 +87,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
     out = []
     for line in lines:
         first, *rest = (
-            text.ljust(width) if at in (0, 1, 2) else text.rjust(width)
+            text.ljust(width) if at in (0, 1) else text.rjust(width)
             for at, (text, width) in enumerate(zip(line, widths, strict=True))
         )
         out.append("  ".join([first, *rest]).rstrip())

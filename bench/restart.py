@@ -8,6 +8,7 @@ and each end must be what was acknowledged before.
 import time
 
 from bench.frames import make_batch, produce_frame
+from bench.model import Broker
 from bench.pipeline import LoadError
 from runnel.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -15,7 +16,6 @@ from runnel.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.process import BrokerProcess
 from tests.support.wire_client import Topic, WireClient
 
 LATEST = -1
@@ -24,7 +24,7 @@ BATCHES_PER_PARTITION = 3
 TOPIC = "reopened"
 
 
-def start_ms(broker: BrokerProcess) -> float:
+def start_ms(broker: Broker) -> float:
     """From the start of the process to its first Metadata answer, on the broker's own port."""
     started = time.perf_counter()
     broker.spawn()
@@ -33,7 +33,7 @@ def start_ms(broker: BrokerProcess) -> float:
         return (time.perf_counter() - started) * 1e3
 
 
-def _connect(broker: BrokerProcess) -> WireClient:
+def _connect(broker: Broker) -> WireClient:
     deadline = time.monotonic() + ANSWER_TIMEOUT_S
     while time.monotonic() < deadline and broker.is_running:
         try:
@@ -43,7 +43,7 @@ def _connect(broker: BrokerProcess) -> WireClient:
     raise LoadError(f"the broker does not answer:\n{broker.log}")
 
 
-def reopen_s(broker: BrokerProcess, *, partitions: int, clean: bool) -> float:
+def reopen_s(broker: Broker, *, partitions: int, clean: bool) -> float:
     """Fill a topic, end the broker in order or by SIGKILL, and time its return."""
     with WireClient(broker.address) as client:
         topic = client.create_topic(TOPIC, partitions)

@@ -15,9 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import machine, report
-from bench.cells import CELLS, QUICK, Cell, Scale, Target
+from bench.cells import CELLS
 from bench.load import parse_address
+from bench.model import QUICK, Cell, Scale, Target
 from bench.report import Row
+from tests.support.kafka_tools import free_port
 from tests.support.process import BrokerProcess
 
 ROUNDS = 5
@@ -53,7 +55,7 @@ def _rows(
     for number in range(1, rounds + 1):
         for cell in cells:
             for target in targets:
-                if cell.starts_its_own and target.settings is None:
+                if cell.starts_its_own and target.another is None:
                     continue
                 _progress(f"round {number} of {rounds}: {target.name}: {cell.measures[0].name}")
                 yield from _measured(cell, target, scale, number)
@@ -62,16 +64,29 @@ def _rows(
 
 def _measured(cell: Cell, target: Target, scale: Scale, number: int) -> Iterator[Row]:
     figures = cell.run(target, scale)
-    rss_mb = machine.Usage(None if cell.starts_its_own else target.pid).rss_mb()
     for measure in cell.measures:
         figure = figures[measure.name]
-        yield Row(target.name, number, measure.name, measure.unit, *figure, rss_mb)
+        rss_mb = figure.cost.rss_mb if figure.cost else None
+        yield Row(
+            target.name,
+            number,
+            measure.name,
+            measure.unit,
+            figure.value,
+            figure.cpu,
+            figure.generator_busy,
+            rss_mb,
+        )
 
 
 def _started(stack: ExitStack, folder: Path, durability: str) -> Target:
     settings = {**SETTINGS, "runnel.durability": durability}
     broker = stack.enter_context(BrokerProcess(folder / durability, settings=settings))
-    return Target(f"runnel {durability}", broker.address, broker.pid, settings)
+
+    def another(where: Path) -> BrokerProcess:
+        return BrokerProcess(where / "data", settings=settings, port=free_port())
+
+    return Target(f"runnel {durability}", broker.address, broker.pid, another, folder / durability)
 
 
 def _preface(facts: dict[str, object], warm_bytes: int, rounds: int) -> str:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bench.cells import Target
+from bench.model import Target
 from bench.report import Row, table, write
 
 FAST = Target("fast", ("127.0.0.1", 1))
