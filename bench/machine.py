@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def facts() -> dict[str, object]:
     }
 
 
-def load_average(facts: dict[str, object]) -> float:
+def load_average(facts: Mapping[str, object]) -> float:
     """Of the minute before the run, when nothing of it was there yet."""
     average = facts["load_average"]
     assert isinstance(average, float)
@@ -111,6 +112,15 @@ class Usage:
             switches += switched
             rss_bytes += process.memory_info().rss
         return Cost(user_s, system_s, switches, rss_bytes / 1e6)
+
+
+def resident(pid: int) -> dict[str, float]:
+    """Megabytes of a process and each below it, by pid and name."""
+    parent = psutil.Process(pid)
+    return {
+        f"{process.pid} {process.name()}": process.memory_info().rss / 1e6
+        for process in (parent, *parent.children(recursive=True))
+    }
 
 
 def _switches(pid: int) -> int:

@@ -1,108 +1,199 @@
-"""`make bench`: start a broker, load it, print one table, keep every figure.
+"""`make bench`: Apache Kafka and Runnel on this machine, the same load in turn, one table.
 
-    python -m bench.run                              Runnel as shipped, and with durability `os`
-    python -m bench.run --beside name=host:port/pid  and a broker that already runs
+    python -m bench.run                    Kafka, Runnel with durability `os`, Runnel as shipped
+    python -m bench.run --quick            only the lines that have goals, three rounds
+    python -m bench.run --only fetch       some cells; --reference, --subject, --column: others
 
 Targets take turns within a round, so that what the machine does to one it does to the other.
-The figures are medians of the rounds; rates in MB/s are millions of bytes per second.
+Figures are medians of the rounds; MB/s are millions of bytes per second. The exit status is 1 if a
+goal's must is missed, 2 if the run itself failed. All that it started has ended when it ends.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import machine, report
+from bench import goals, machine, report, sink, trust, warmth
+from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
-from bench.load import parse_address
+from bench.kafka import kafka_version
 from bench.model import QUICK, Cell, Scale, Target
-from bench.report import Row
-from tests.support.kafka_tools import free_port
-from tests.support.process import BrokerProcess
+from bench.pipeline import LoadError
+from bench.progress import Shown, Step, shown
+from bench.report import Failure, Outcome, Row
+from tests.support.kafka_tools import KafkaToolError
+from tests.support.process import BrokerError
+from tests.support.wire_client import ClosedError
 
-ROUNDS = 5
-DURABILITIES = ("interval", "os")  # as shipped, and what Kafka does
+ROUNDS, QUICK_ROUNDS = 5, 3
 BUSY_ABOVE = 0.5
-LIVE_ROUNDS = 3  # how much of the run's data may lie in memory before deleted files are gone
-# Deleted topics give their memory back at once; all else is as shipped.
-SETTINGS = {"log.segment.delete.delay.ms": "0"}
+MISSED, FAILED, INTERRUPTED = 1, 2, 130
+COLUMNS = ("runnel:interval",)  # as shipped
+SINK = "bare sink"
+# What a cell may meet; anything else is a bug of the benchmark and ends it with a traceback.
+EXPECTED = (LoadError, ClosedError, BrokerError, KafkaToolError, OSError, AssertionError)
 
 
-def main() -> int:
-    options = _arguments().parse_args()
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _arguments().parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with ExitStack() as stack:
+            facts, outcome = _run(options, stack)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; all that was started has ended\n")
+        return INTERRUPTED
+    except EXPECTED as error:
+        sys.stderr.write(f"the run failed: {error}\n")
+        return FAILED
+    return _told(facts, outcome, options)
+
+
+def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, object], Outcome]:
     scale = QUICK if options.quick else Scale()
-    cells = [cell for cell in CELLS if _is_wanted(cell, options.only)]
-    facts = machine.facts()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runnel-bench-")))
-        warm_bytes = LIVE_ROUNDS * scale.megabytes * 1_000_000
-        facts["first_touch_mbps"] = machine.warm_page_cache(folder, warm_bytes)
-        facts["warm_mbps"] = machine.warm_page_cache(folder, warm_bytes)
-        print(_preface(facts, warm_bytes, options.rounds))
-        targets = [_started(stack, folder, word) for word in options.durability or DURABILITIES]
-        targets += options.beside
-        rows = list(_rows(targets, cells, scale, options.rounds))
-    print(report.table(targets, rows))
-    print(f"every figure: {report.write(facts, rows).relative_to(machine.ROOT)}")
-    return 0
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    cells = chosen(CELLS, options.only, options.quick)
+    if not cells:
+        raise LoadError("no cell has such a name")
+    facts = {**machine.facts(), "kafka": kafka_version(), "rounds": rounds, "quick": options.quick}
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runnel-bench-")))
+    # Cells put theirs in it too: one folder to delete, whatever happens.
+    stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+    tempfile.tempdir = str(folder)
+    facts.update(warmth.warm_page_cache_twice(folder, scale))
+    print(_preface(facts, rounds))
+    fleet = Fleet(folder)
+    stack.callback(_uninterrupted, fleet)
+    beside = COLUMNS if options.column is None else options.column
+    words = [options.reference, options.subject, *beside]
+    targets = [fleet.start(word) for word in dict.fromkeys(words)]
+    for target in targets:
+        warmth.warm_up(target, cells, options.warm_up)
+    loaded = [*targets, stack.enter_context(sink.running())]
+    with shown(_steps(loaded, cells, rounds)) as progress:
+        found = _Found(progress)
+        for number in range(1, rounds + 1):
+            found.round(number, loaded, cells, scale)
+    figures = {target.name: report.medians(found.rows, target.name) for target in loaded}
+    names = [target.name for target in targets]
+    lines = trust.against_sink(figures[SINK], [figures[name] for name in names])
+    if targets[0].name == "kafka":
+        lines += trust.against_perf_tools(targets[0], figures["kafka"], scale)
+    verdicts = goals.judge(figures[names[0]], figures[names[1]])
+    return facts, Outcome(names, found.rows, found.processes, verdicts, lines, found.failures)
 
 
-def _rows(
-    targets: Sequence[Target], cells: Sequence[Cell], scale: Scale, rounds: int
-) -> Iterator[Row]:
-    for number in range(1, rounds + 1):
+def _uninterrupted(fleet: Fleet) -> None:
+    """A second Ctrl-C does not leave brokers behind."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    fleet.end()
+    signal.signal(signal.SIGINT, before)
+
+
+class _Found:
+    """Gathers what the rounds give."""
+
+    def __init__(self, progress: Shown) -> None:
+        self.rows: list[Row] = []
+        self.processes: list[Mapping[str, object]] = []
+        self.failures: list[Failure] = []
+        self._progress = progress
+
+    def round(
+        self, number: int, targets: Sequence[Target], cells: Sequence[Cell], scale: Scale
+    ) -> None:
         for cell in cells:
             for target in targets:
-                if cell.starts_its_own and target.another is None:
-                    continue
-                _progress(f"round {number} of {rounds}: {target.name}: {cell.measures[0].name}")
-                yield from _measured(cell, target, scale, number)
-    _progress("")
+                if _is_for(cell, target):
+                    name = cell.measures[0].name
+                    text = f"round {number}, {target.name}: {name}"
+                    with self._progress.step((target.name, name), text):
+                        self._measure(cell, target, scale, number)
+        for target in targets:
+            if target.pid is not None and target.name != SINK:
+                self._weigh(target, number)
+
+    def _measure(self, cell: Cell, target: Target, scale: Scale, number: int) -> None:
+        try:
+            figures = cell.run(target, scale)
+        except EXPECTED as error:
+            why = f"{type(error).__name__}: {error}"
+            self.failures.append(Failure(target.name, number, cell.measures[0].name, why))
+            return
+        for measure in cell.measures:
+            value, cpu, busy, cost = figures[measure.name]
+            used = cost or (None, None, None, None)
+            self.rows.append(
+                Row(target.name, number, measure.name, measure.unit, value, cpu, busy, *used)
+            )
+
+    def _weigh(self, target: Target, number: int) -> None:
+        assert target.pid is not None
+        processes = machine.resident(target.pid)
+        total_mb = sum(processes.values())
+        self.rows.append(Row(target.name, number, goals.MEMORY, "MB", total_mb))
+        self.processes.append({"target": target.name, "round": number, "rss_mb": processes})
 
 
-def _measured(cell: Cell, target: Target, scale: Scale, number: int) -> Iterator[Row]:
-    figures = cell.run(target, scale)
-    for measure in cell.measures:
-        figure = figures[measure.name]
-        rss_mb = figure.cost.rss_mb if figure.cost else None
-        yield Row(
-            target.name,
-            number,
-            measure.name,
-            measure.unit,
-            figure.value,
-            figure.cpu,
-            figure.generator_busy,
-            rss_mb,
-        )
+def _is_for(cell: Cell, target: Target) -> bool:
+    if target.name == SINK:
+        return any(measure.name in trust.SINK_MEASURES for measure in cell.measures)
+    return target.another is not None or not cell.starts_its_own
 
 
-def _started(stack: ExitStack, folder: Path, durability: str) -> Target:
-    settings = {**SETTINGS, "runnel.durability": durability}
-    broker = stack.enter_context(BrokerProcess(folder / durability, settings=settings))
+def _steps(targets: Sequence[Target], cells: Sequence[Cell], rounds: int) -> list[Step]:
+    one = [
+        (target.name, cell.measures[0].name)
+        for cell in cells
+        for target in targets
+        if _is_for(cell, target)
+    ]
+    return one * rounds
 
-    def another(where: Path) -> BrokerProcess:
-        return BrokerProcess(where / "data", settings=settings, port=free_port())
 
-    return Target(f"runnel {durability}", broker.address, broker.pid, another, folder / durability)
+def chosen(cells: Sequence[Cell], words: Sequence[str], quick: bool) -> list[Cell]:
+    """Those with one of the words in the name of a measure; all, or the quick ones, without."""
+    if not words:
+        return [cell for cell in cells if cell.is_quick or not quick]
+    return [cell for cell in cells if any(_names(cell, word) for word in words)]
 
 
-def _preface(facts: dict[str, object], warm_bytes: int, rounds: int) -> str:
-    machine_facts, versions = _spelled(facts["machine"]), _spelled(facts["versions"])
+def _names(cell: Cell, word: str) -> bool:
+    return any(word in measure.name for measure in cell.measures)
+
+
+def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Namespace) -> int:
+    report.show(report.table(outcome))
+    if options.details:
+        print()
+        report.show(report.details(outcome.rows))
+    print()
+    for line in outcome.trust:
+        print(line)
+    for failure in outcome.failures:
+        print(f"FAILED in round {failure.round}, {failure.target}: {failure.cell}: {failure.why}")
+    missed = [verdict for verdict in outcome.verdicts if not verdict.met]
+    aims = sum(verdict.aim_met for verdict in outcome.verdicts)
+    count = len(outcome.verdicts)
+    print(f"musts met: {count - len(missed)} of {count}; aims met: {aims} of {count}")
+    print(f"every figure: {report.write(facts, outcome, options.results)}")
+    return FAILED if outcome.failures else MISSED if missed else 0
+
+
+def _preface(facts: Mapping[str, object], rounds: int) -> str:
     busy = machine.load_average(facts)
-    warmth = (
-        f"page cache warmed by a file of {warm_bytes / 1e6:,.0f} MB, written and deleted twice:"
-        f" {facts['first_touch_mbps']:.0f} MB/s, then {facts['warm_mbps']:.0f}"
-    )
     verdict = ": THE MACHINE IS BUSY, THE FIGURES ARE PROVISIONAL" if busy > BUSY_ABOVE else ""
     return "\n".join(
         [
-            f"medians of {rounds} rounds, commit {facts['commit']}",
-            machine_facts,
-            versions,
-            warmth,
+            f"medians of {rounds} rounds, commit {facts['commit']}, Apache Kafka {facts['kafka']}",
+            _spelled(facts["machine"]),
+            _spelled(facts["versions"]),
+            warmth.spelled(facts),
             f"load average before the start {busy:.2f}{verdict}",
             "",
         ]
@@ -114,49 +205,24 @@ def _spelled(facts: object) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
-def _progress(text: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-
-
-def _is_wanted(cell: Cell, words: Sequence[str]) -> bool:
-    names = [measure.name for measure in cell.measures]
-    return not words or any(word in name for word in words for name in names)
-
-
-def _beside(text: str) -> Target:
-    """`name=host:port/pid`; without the pid there is no CPU and memory column."""
-    name, _, place = text.partition("=")
-    address, _, pid = place.partition("/")
-    return Target(name, parse_address(address), int(pid) if pid else None)
-
-
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.run",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--quick", action="store_true", help="a fifth of the load")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="WORD", help="cells with this in their name"
-    )
-    parser.add_argument(
-        "--durability",
-        action="append",
-        choices=("interval", "ack", "os"),
-        help="of the broker that is started; may be repeated (default: interval and os)",
-    )
-    parser.add_argument(
-        "--beside",
-        action="append",
-        default=[],
-        type=_beside,
-        metavar="NAME=HOST:PORT/PID",
-        help="load a running broker in turn; the pid is for its CPU and memory",
-    )
+    add = parser.add_argument
+    add("--rounds", type=int, help=f"default {ROUNDS}, or {QUICK_ROUNDS} if quick")
+    add("--quick", action="store_true", help="less load, and only what the goals need")
+    add("--only", action="append", default=[], metavar="WORD", help="cells with this in a name")
+    broker = "kafka, runnel:DURABILITY or NAME=HOST:PORT/PID"
+    add("--reference", type=ensure_word, default="kafka", metavar="BROKER", help=broker)
+    add("--subject", type=ensure_word, default="runnel:os", metavar="BROKER", help="is judged")
+    add("--column", type=ensure_word, action="append", metavar="BROKER", help="is shown beside")
+    add("--no-column", dest="column", action="store_const", const=[], help="nothing beside")
+    add("--warm-up", type=float, default=warmth.WARM_UP_S, metavar="SECONDS", help="of each broker")
+    add("--details", action="store_true", help="also the spread and the cost of every figure")
+    add("--results", type=Path, default=report.RESULTS, metavar="FOLDER")
     return parser
 
 

@@ -1,39 +1,85 @@
-"""The table holds medians, a slower broker looks slower, and the file holds every round."""
+"""The table holds medians and verdicts, and the file holds every round."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench.model import Target
-from bench.report import Row, table, write
+import pytest
 
-FAST = Target("fast", ("127.0.0.1", 1))
-SLOW = Target("slow", ("127.0.0.1", 2))
-MEASURE = "unbatched produce, 1 connection"
+from bench.goals import By, Goal, Verdict, judge
+from bench.report import Failure, Outcome, Row, aligned, details, medians, show, table, write
+from bench.trust import Trust
+
+GOALS = (Goal("fetch", True, 1.2, 1.5), Goal("fetch", False, 0.5, by=By.CPU))
+SIGNED = {"commit": "abc"}
 
 
-def rows(target: Target, values: list[float]) -> list[Row]:
+def rows(target: str, values: Sequence[float], cpu: float = 1.0) -> list[Row]:
     return [
-        Row(target.name, number, MEASURE, "requests/s", value, 12.5, 0.5, 40.0)
+        Row(target, number, "fetch", "MB/s", value, cpu, 0.5, 1.0, 2.0, 30, 40.0)
         for number, value in enumerate(values)
     ]
 
 
-def test_the_table_shows_medians_and_spread_of_each_target() -> None:
-    text = table([FAST, SLOW], rows(FAST, [5000, 1000, 3000]) + rows(SLOW, [50, 70, 60]))
-    (line,) = (line for line in text.splitlines() if line.startswith(MEASURE))
-    for part in ("3,000", "1,000..5,000", "60.0", "50.0..70.0", "12.5 us/request", "50.0 %"):
-        assert part in line
-    assert line.index("3,000") < line.index("60.0")
+def outcome(*kept: list[Row]) -> Outcome:
+    every = [row for some in kept for row in some] + [Row("kafka", 0, "other", "us", 7.0)]
+    verdicts = judge(medians(every, "kafka"), medians(every, "runnel os"), GOALS)
+    targets = ["kafka", "runnel os", "runnel interval"]
+    failures = [Failure("kafka", 1, "reopen", "gone")]
+    return Outcome(targets, every, [], verdicts, [Trust("sink", 1.6, 1.5)], failures)
 
 
-def test_a_measure_that_no_target_has_is_left_out() -> None:
-    text = table([FAST], rows(FAST, [1.0]))
-    assert "reopen" not in text
+RUN = outcome(
+    rows("kafka", [1000, 5000, 3000], cpu=2.0),
+    rows("runnel os", [60, 3900, 4000], cpu=1.5),
+    rows("runnel interval", [1500]),
+)
+
+
+def test_a_line_has_medians_ratio_bounds_and_verdict() -> None:
+    head, first, cpu, *_ = table(RUN)
+    assert head[2:] == [
+        *("kafka", "runnel os", "ratio", "must", "aim", "met"),
+        *("runnel interval", "ratio"),
+    ]
+    assert first[:4] == ["fetch", "MB/s", "3,000", "3,900"]
+    assert first[4:] == ["1.3x", ">= 1.2x", "1.5x", "yes", "1,500", "0.5x"]
+    assert cpu[:4] == ["fetch: broker CPU", "s/GB", "2.00", "1.50"]
+    assert cpu[4:8] == ["0.75x", "<= 0.5x", "", "NO"]
+
+
+def test_measures_without_a_goal_come_last() -> None:
+    assert table(RUN)[-1][:4] == ["other", "us", "7.00", ""]
+
+
+def test_a_slower_broker_is_reported_slower() -> None:
+    slow = outcome(rows("kafka", [100]), rows("runnel os", [50]))
+    assert [verdict.compared for verdict in slow.verdicts] == [0.5, 1.0]
+    assert not any(verdict.met for verdict in slow.verdicts)
+
+
+def test_details_have_the_spread() -> None:
+    line = details(rows("kafka", [1, 2, 3]))[1]
+    assert line[:4] == ["fetch", "kafka", "2.00", "1.00..3.00"]
+    assert line[-1] == "50.0"
 
 
 def test_every_figure_is_kept(tmp_path: Path) -> None:
-    path = write({"commit": "abc"}, rows(FAST, [1.0, 2.0, 3.0]), tmp_path)
+    path = write(SIGNED, RUN, tmp_path)
     first, *others = (json.loads(line) for line in path.read_text().splitlines())
-    assert first == {"commit": "abc"}
-    assert [other["value"] for other in others] == [1.0, 2.0, 3.0]
+    assert first == {"kind": "run", "commit": "abc", "targets": list(RUN.targets)}
+    figures = [other["value"] for other in others if other["kind"] == "figure"]
+    assert figures == [1000, 5000, 3000, 60, 3900, 4000, 1500, 7.0]
+    assert [other["met"] for other in others if other["kind"] == "verdict"] == [True, False]
+    assert [other["why"] for other in others if other["kind"] == "failure"] == ["gone"]
     assert "abc" in path.name
+
+
+def test_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show([["a", "b", "c"], ["long name", "s", "1"]])
+    assert capsys.readouterr().out == "a          b  c\n---------------\nlong name  s  1\n"
+    assert aligned([["a", "b", "c"]]).startswith("a  b  c")
+
+
+def test_a_verdict_without_an_aim_meets_it_with_the_must() -> None:
+    assert Verdict(Goal("x", True, 1.0), 1.0).aim_met

@@ -1,0 +1,49 @@
+"""What happens before the first round, so that it is like all others.
+
+On a virtual machine the first touch of memory costs several times its reuse, because the host has
+yet to give it: a file as large as the run's live data is written and deleted twice, and the run
+says how fast each was. Then every broker gets the same load for the same time, unmeasured.
+"""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench import machine
+from bench.model import Cell, Scale, Target
+
+WARM_UP_S = 30.0
+WARM_UP_SCALE = Scale(seconds=0.5, client_messages=5000, megabytes=100, samples=200, idle_s=0.1)
+LIVE_LOADS = 3  # deleted topics of the targets before this one may still lie in memory
+SPARE_BYTES = 2_000_000_000  # loads whose size does not follow the scale
+
+
+def warm_page_cache_twice(folder: Path, scale: Scale) -> dict[str, object]:
+    size_bytes = LIVE_LOADS * scale.megabytes * 1_000_000 + SPARE_BYTES
+    return {
+        "warmed_bytes": size_bytes,
+        "first_touch_mbps": machine.warm_page_cache(folder, size_bytes),
+        "warm_mbps": machine.warm_page_cache(folder, size_bytes),
+    }
+
+
+def spelled(facts: Mapping[str, object]) -> str:
+    size_bytes, first, then = (
+        facts[name] for name in ("warmed_bytes", "first_touch_mbps", "warm_mbps")
+    )
+    assert isinstance(size_bytes, int) and isinstance(first, float) and isinstance(then, float)
+    return (
+        f"page cache warmed by a file of {size_bytes / 1e6:,.0f} MB, written and deleted twice:"
+        f" {first:,.0f} MB/s, then {then:,.0f}"
+    )
+
+
+def warm_up(target: Target, cells: Sequence[Cell], seconds: float) -> None:
+    """The cells in turn at a small scale, until the time is over."""
+    deadline = time.monotonic() + seconds
+    loads = [cell for cell in cells if not cell.starts_its_own]
+    for cell in itertools.cycle(loads):
+        if time.monotonic() >= deadline:
+            break
+        cell.run(target, WARM_UP_SCALE)
