@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode run test check fmt lint types imports unit sim bench compat planted faults lock clean
+.PHONY: help setup bytecode run test check fmt lint types imports unit ratchet sim bench compat planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -35,7 +35,7 @@ run: bytecode ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port
 test: $(STAMP) ## every test that needs nothing but Python
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-check: lint types imports unit ## what must be clean before a commit
+check: lint types imports unit ratchet ## what must be clean before a commit
 
 fmt: $(STAMP) ## format and sort imports
 	$(BIN)/ruff format -q .
@@ -53,6 +53,9 @@ imports: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 tests/unit tests/simulated tests/tidy_test.py
+
+ratchet: bytecode ## instructions of produce and fetch against the baseline (ARGS=--accept)
+	$(BIN)/python -m bench.ratchet.run $(ARGS)
 
 sim: $(STAMP) ## repeat one simulated run exactly: make sim SEED=123
 	$(BIN)/python -m tests.simulated.run --seed $(SEED) $(ARGS)

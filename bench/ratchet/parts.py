@@ -22,6 +22,7 @@ TIMESTAMP_MS = 1_700_000_000_000
 LONG_MS = 600_000
 PRODUCER_ID = 4000
 LARGE_RECORD_COUNT = 1000
+LARGE_ROUND_COUNT = 40  # of produce and of fetch: one batch each
 MANY_PARTITIONS = 50
 
 
@@ -73,9 +74,9 @@ def _parked(topic: Topic, count: int) -> Sequence[Round]:
 PARTS = (
     Part("produce, one record of 100 B", "small", 200, _unbatched),
     Part("produce, one record of 100 B, idempotent, acks=all", "idempotent", 200, _idempotent),
-    Part("produce, 1000 records of 1 KiB", "large", 40, _large),
+    Part("produce, 1000 records of 1 KiB", "large", LARGE_ROUND_COUNT, _large),
     Part("produce, 50 partitions with one record each", "many", 25, _many),
-    Part("fetch, 1000 records of 1 KiB", "large", 40, _fetch_large),
+    Part("fetch, 1000 records of 1 KiB", "large", LARGE_ROUND_COUNT, _fetch_large),
     Part("fetch, parked until a produce wakes it (with that)", "parked", 200, _parked),
 )
 PARTITION_COUNTS = {"small": 1, "idempotent": 1, "large": 1, "many": MANY_PARTITIONS, "parked": 1}
