@@ -1,20 +1,20 @@
 """Requests encoded once, before the clock starts, and the marks by which replies are checked.
 
-Works with any broker: versions are negotiated, topics are addressed by name and by id, and a
-broker that cannot create topics is used with the one it shows.
+Works with any broker: versions are negotiated, and topics are addressed by name and by id.
 """
 
-import os
+import random
 import time
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from runnel.native.columns import Record
+from runnel.native.compression import Compression
 from runnel.native.encode import encode
 from runnel.wire.apis import ApiKey, response_header_version
 from runnel.wire.compiler import codec_for
 from runnel.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from runnel.wire.messages.header import ResponseHeader
-from runnel.wire.messages.metadata import MetadataRequest
 from runnel.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -26,6 +26,8 @@ from runnel.wire.messages.produce import (
 from tests.support.wire_client import Topic, WireClient, encode_frame
 
 TIMEOUT_MS = 30_000
+WORD_COUNT = 512
+WORD_BYTES = 8
 
 
 class Batch(NamedTuple):
@@ -35,18 +37,32 @@ class Batch(NamedTuple):
     record_count: int
 
 
-def make_batch(record_bytes: int, record_count: int) -> Batch:
-    """Records with a value of random bytes and no key."""
-    value, now_ms = os.urandom(record_bytes), time.time_ns() // 1_000_000
-    records = [Record(None, value, now_ms) for _ in range(record_count)]
-    return Batch(bytes(encode(records)), record_count)
+def make_batch(
+    record_bytes: int, record_count: int, codec: Compression = Compression.NONE
+) -> Batch:
+    """Records without keys, every value different."""
+    now_ms = time.time_ns() // 1_000_000
+    records = [Record(None, value, now_ms) for value in values(record_bytes, record_count)]
+    return Batch(bytes(encode(records, codec=codec)), record_count)
 
 
-def produce_frame(client: WireClient, topic: Topic, index: int, batch: Batch, acks: int) -> bytes:
+def values(record_bytes: int, count: int) -> Iterator[bytes]:
+    """Text of random words out of a few hundred, so that codecs find as much as in real records."""
+    chance = random.Random(record_bytes)
+    words = [chance.randbytes(WORD_BYTES // 2).hex() for _ in range(WORD_COUNT)]
+    for _ in range(count):
+        text = " ".join(chance.choices(words, k=record_bytes // WORD_BYTES + 1))
+        yield text.encode()[:record_bytes]
+
+
+def produce_frame(
+    client: WireClient, topic: Topic, indexes: Sequence[int], batch: Batch, acks: int
+) -> bytes:
+    """The same batch for each of these partitions."""
     data = TopicProduceData(
         name=topic.name,
         topic_id=topic.topic_id,
-        partition_data=[PartitionProduceData(index=index, records=batch.data)],
+        partition_data=[PartitionProduceData(index=at, records=batch.data) for at in indexes],
     )
     request = ProduceRequest(acks=acks, timeout_ms=TIMEOUT_MS, topic_data=[data])
     return encode_frame(request, client.version_of(ApiKey.PRODUCE))
@@ -58,10 +74,10 @@ def fetch_frame(
     offsets: dict[int, int],
     *,
     partition_max_bytes: int,
-    min_bytes: int = 1,
     max_wait_ms: int = 500,
+    starts_session: bool = False,
 ) -> bytes:
-    """A fetch without a session; `offsets` says where to begin in each partition."""
+    """`offsets` says where to begin in each partition."""
     partitions = [
         FetchPartition(
             partition=index, fetch_offset=offset, partition_max_bytes=partition_max_bytes
@@ -70,8 +86,9 @@ def fetch_frame(
     ]
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
-        min_bytes=min_bytes,
+        min_bytes=1,
         max_bytes=partition_max_bytes * len(partitions),
+        session_epoch=0 if starts_session else -1,
         topics=[FetchTopic(topic=topic.name, topic_id=topic.topic_id, partitions=partitions)],
     )
     return encode_frame(request, client.version_of(ApiKey.FETCH))
@@ -84,36 +101,23 @@ class ReplyShape(NamedTuple):
     zeros: tuple[int, ...]
 
 
-def produce_reply_shape(client: WireClient, topic: Topic) -> ReplyShape:
-    """Found by encoding a reply with every bit of the error code off, and with all of them on."""
+def produce_reply_shape(client: WireClient, topic: Topic, partition_count: int = 1) -> ReplyShape:
+    """Found by encoding a reply with every bit of the error codes off, and with all of them on."""
     version = client.version_of(ApiKey.PRODUCE)
-    good, bad = (_produce_reply(topic, version, code) for code in (0, -1))
+    good, bad = (produce_reply(topic, version, code, partition_count) for code in (0, -1))
     assert len(good) == len(bad)
     zeros = tuple(at for at, (was, now) in enumerate(zip(good, bad, strict=True)) if was != now)
     return ReplyShape(4 + len(good), tuple(4 + at for at in zeros))
 
 
-def _produce_reply(topic: Topic, version: int, error_code: int) -> bytearray:
+def produce_reply(
+    topic: Topic, version: int, error_code: int, partition_count: int = 1
+) -> bytearray:
+    """As a broker sends it, without its size."""
+    row = PartitionProduceResponse(error_code=error_code)
     result = TopicProduceResponse(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partition_responses=[PartitionProduceResponse(error_code=error_code)],
+        name=topic.name, topic_id=topic.topic_id, partition_responses=[row] * partition_count
     )
     header = codec_for(ResponseHeader, response_header_version(ApiKey.PRODUCE, version))
     body = codec_for(ProduceResponse, version).write(ProduceResponse(responses=[result]))
     return header.write(ResponseHeader()) + body
-
-
-def make_topic(client: WireClient, name: str, partition_count: int) -> Topic:
-    if ApiKey.CREATE_TOPICS in client.versions:
-        return client.create_topic(name, partition_count)
-    topics = client.call(MetadataRequest(topics=None)).topics
-    assert topics, "the broker cannot create topics and shows none"
-    found = client.topic(str(topics[0].name))
-    assert found.partition_count >= partition_count, f"{found} has too few partitions"
-    return found
-
-
-def drop_topic(client: WireClient, topic: Topic) -> None:
-    if ApiKey.DELETE_TOPICS in client.versions:
-        client.delete_topic(topic.name)

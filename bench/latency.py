@@ -1,18 +1,31 @@
-"""Latency of single requests at rest: a produce and its reply, a producer to a consumer."""
+"""Latency of single requests: a produce and its reply, a producer to a consumer.
+
+At rest nothing else runs. At half load another process produces unbatched records at half the
+rate that the same broker took at full speed just before.
+"""
 
 import socket
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from bench.frames import drop_topic, fetch_frame, make_batch, make_topic, produce_frame
-from bench.load import SMALL_RECORD_BYTES, unique_name
-from bench.pipeline import LoadError
+from bench.beside import Link, beside
+from bench.frames import fetch_frame, produce_frame, produce_reply_shape
+from bench.load import SMALL_RECORD_BYTES, UNBATCHED, Load, produce, produce_chunks, spread
+from bench.model import Address
+from bench.pipeline import LoadError, Pipeline, ProduceReplies, drive, paced
+from bench.topics import passing_topic
 from tests.support.wire_client import WireClient
 
 WARM_UP = 200
 PARK_S = 0.0003  # the consumer's fetch is waiting at the broker before the record is sent
 FETCH_WAIT_MS = 5000
+ONE_RECORD = Load(SMALL_RECORD_BYTES, 1)
+LOADED = UNBATCHED._replace(connections=4)
+PACED_PER_SEND = 4
+TICK_S = 0.001
 _SIZE = struct.Struct(">i")
 
 
@@ -24,28 +37,41 @@ class Latency(NamedTuple):
     p999: float
 
 
-def sync_produce(address: tuple[str, int], *, samples: int) -> Latency:
-    """One 100-byte record, one request in flight, acks=1."""
-    batch = make_batch(SMALL_RECORD_BYTES, 1)
-    with WireClient(address) as client:
-        topic = make_topic(client, unique_name("sync"), 1)
-        frame = produce_frame(client, topic, 0, batch, 1)
+def sync_produce(
+    address: Address, *, samples: int, load: Load = ONE_RECORD, interval_s: float = 0.0
+) -> Latency:
+    """One request in flight. With an interval, requests begin that far apart at least."""
+    batch = load.batch()
+    with (
+        WireClient(address) as client,
+        passing_topic(client, "sync", 1, dict(load.configs)) as topic,
+    ):
+        frame = produce_frame(client, topic, [0], batch, load.acks)
+        shape = produce_reply_shape(client, topic)
         times = []
+        due = time.perf_counter()
         for _ in range(WARM_UP + samples):
+            if interval_s:
+                due = max(due + interval_s, time.perf_counter())
+                time.sleep(max(0.0, due - time.perf_counter()))
             started = time.perf_counter()
             client.sock.sendall(frame)
-            _receive(client.sock)
+            reply = _receive(client.sock)
             times.append(time.perf_counter() - started)
-        drop_topic(client, topic)
-    return _percentiles(times[WARM_UP:])
+            if len(reply) != shape.size or any(reply[at] for at in shape.zeros):
+                raise LoadError(f"a produce request failed: {reply!r}")
+    return percentiles(times[WARM_UP:])
 
 
-def end_to_end(address: tuple[str, int], *, samples: int) -> Latency:
+def end_to_end(address: Address, *, samples: int) -> Latency:
     """From the send of a record until a waiting consumer has it."""
-    batch = make_batch(SMALL_RECORD_BYTES, 1)
-    with WireClient(address) as producer, WireClient(address) as consumer:
-        topic = make_topic(producer, unique_name("end-to-end"), 1)
-        produced = produce_frame(producer, topic, 0, batch, 1)
+    batch = ONE_RECORD.batch()
+    with (
+        WireClient(address) as producer,
+        WireClient(address) as consumer,
+        passing_topic(producer, "end-to-end", 1) as topic,
+    ):
+        produced = produce_frame(producer, topic, [0], batch, 1)
         fetches = [
             fetch_frame(
                 consumer,
@@ -62,16 +88,49 @@ def end_to_end(address: tuple[str, int], *, samples: int) -> Latency:
             time.sleep(PARK_S)
             started = time.perf_counter()
             producer.sock.sendall(produced)
-            if _receive(consumer.sock) < len(batch.data):
+            if len(_receive(consumer.sock)) < len(batch.data):
                 raise LoadError("a fetch came back without the record")
             times.append(time.perf_counter() - started)
             _receive(producer.sock)
-        drop_topic(producer, topic)
-    return _percentiles(times[WARM_UP:])
+    return percentiles(times[WARM_UP:])
 
 
-def _receive(sock: socket.socket) -> int:
-    """Read one reply of a few hundred bytes; returns its size."""
+@contextmanager
+def half_load(address: Address, seconds: float) -> Iterator[None]:
+    """Find the full rate for so long; then half of it, until the end of the block."""
+    full = produce(address, LOADED, seconds=seconds)
+    with beside(produce_paced, address, full.requests_per_second / 2) as load:
+        yield
+        load.result()
+
+
+def produce_paced(link: Link, address: Address, requests_per_second: float) -> int:
+    """Runs in a process of its own; returns how many requests were answered."""
+    batch = LOADED.batch()
+    with (
+        WireClient(address) as client,
+        passing_topic(client, "half-load", LOADED.partitions) as topic,
+    ):
+        chunks = produce_chunks(client, topic, LOADED, batch, per_send=PACED_PER_SEND)
+        shape = produce_reply_shape(client, topic)
+        share = requests_per_second / LOADED.connections
+        pipelines = []
+        for number in range(LOADED.connections):
+            mine = paced(spread(chunks, number, LOADED.connections), share, link.is_over)
+            pipelines.append(Pipeline(address, mine, ProduceReplies(shape), LOADED.in_flight))
+        link.say_ready()
+        drive(pipelines, TICK_S)
+    return sum(pipeline.done_count for pipeline in pipelines)
+
+
+def percentiles(times: list[float]) -> Latency:
+    """Of seconds."""
+    ordered = sorted(times)
+    return Latency(*(ordered[int(share * len(ordered))] * 1e6 for share in (0.5, 0.99, 0.999)))
+
+
+def _receive(sock: socket.socket) -> bytes:
+    """One reply of a few hundred bytes, with the size that it states."""
     received = sock.recv(65536)
     while received and (len(received) < 4 or len(received) < 4 + _SIZE.unpack_from(received)[0]):
         more = sock.recv(65536)
@@ -80,9 +139,4 @@ def _receive(sock: socket.socket) -> int:
         received += more
     if not received:
         raise LoadError("the broker closed the connection")
-    return len(received)
-
-
-def _percentiles(times: list[float]) -> Latency:
-    ordered = sorted(times)
-    return Latency(*(ordered[int(share * len(ordered))] * 1e6 for share in (0.5, 0.99, 0.999)))
+    return received

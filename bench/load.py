@@ -5,38 +5,57 @@
     python -m bench.load --bootstrap 127.0.0.1:9092 fetch
 
 Each load makes its own topic and deletes it. Rates count requests, or the bytes of record batches
-in millions per second.
+as they go over the wire, in millions per second.
 """
 
 import argparse
-import os
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from bench.frames import (
-    Batch,
-    drop_topic,
-    fetch_frame,
-    make_batch,
-    make_topic,
-    produce_frame,
-    produce_reply_shape,
-)
+from bench.frames import Batch, fetch_frame, make_batch, produce_frame, produce_reply_shape
 from bench.machine import Usage
-from bench.model import Cost
-from bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive
+from bench.model import Address, Cost
+from bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive, until
+from bench.topics import passing_topic
+from runnel.native.compression import Compression
 from tests.support.wire_client import Topic, WireClient
 
 SMALL_RECORD_BYTES = 100
 LARGE_RECORD_BYTES = 1024
-LARGE_BATCH_RECORDS = 1000  # 1.03 MB, just under Kafka's default limit of a batch
 PARTITIONS = 4
-UNBATCHED_IN_FLIGHT = 256
-UNBATCHED_PER_SEND = 32  # so that the generator is not busy with system calls
 BATCHES_IN_FLIGHT = 5  # as clients have by default
 FETCHES_IN_FLIGHT = 2
 FETCH_MAX_BYTES = 1024 * 1024
+
+
+class Load(NamedTuple):
+    """What producers send: every request is a batch for each of `partitions_per_request`."""
+
+    record_bytes: int
+    batch_records: int
+    codec: Compression = Compression.NONE
+    acks: int = 1
+    partitions: int = PARTITIONS
+    partitions_per_request: int = 1
+    connections: int = 1
+    in_flight: int = BATCHES_IN_FLIGHT
+    requests_per_send: int = 1
+    configs: tuple[tuple[str, str], ...] = ()  # of the topic
+
+    def batch(self) -> Batch:
+        return make_batch(self.record_bytes, self.batch_records, self.codec)
+
+
+# Batches of 1.03 and 0.98 MB: just under the default limit of a batch.
+LARGE = Load(LARGE_RECORD_BYTES, 1000)
+SMALL = Load(SMALL_RECORD_BYTES, 9000)
+# Several requests per send, so that the generator is not busy with system calls.
+UNBATCHED = Load(SMALL_RECORD_BYTES, 1, in_flight=256, requests_per_send=32)
+FIFTY_PARTITIONS = Load(
+    SMALL_RECORD_BYTES, 1, partitions=50, partitions_per_request=50, in_flight=16
+)
 
 
 class Result(NamedTuple):
@@ -60,164 +79,160 @@ class Result(NamedTuple):
         return self.byte_count / 1e6 / self.seconds
 
 
-def unique_name(purpose: str) -> str:
-    return f"bench-{purpose}-{os.getpid()}-{time.time_ns():x}"
-
-
-def unbatched(
-    address: tuple[str, int],
-    *,
-    connections: int,
-    requests: int,
-    acks: int = 1,
-    pid: int | None = None,
-) -> Result:
-    """One 100-byte record per request."""
-    batch = make_batch(SMALL_RECORD_BYTES, 1)
-    with WireClient(address) as client:
-        topic = make_topic(client, unique_name("unbatched"), PARTITIONS)
-        sends = max(1, requests // UNBATCHED_PER_SEND // connections)
-        runs = [
-            Chunk(
-                memoryview(produce_frame(client, topic, index, batch, acks) * UNBATCHED_PER_SEND),
-                UNBATCHED_PER_SEND,
-            )
-            for index in range(PARTITIONS)
-        ]
-        shape = produce_reply_shape(client, topic)
-        pipelines = [
-            Pipeline(
-                address,
-                [runs[number % PARTITIONS]] * sends,
-                ProduceReplies(shape),
-                UNBATCHED_IN_FLIGHT,
-            )
-            for number in range(connections)
-        ]
-        result = _measure(pipelines, len(batch.data), pid)
-        drop_topic(client, topic)
-    return result
-
-
-def fill(
-    address: tuple[str, int],
-    client: WireClient,
-    topic: Topic,
-    batch: Batch,
-    *,
-    connections: int,
-    batches: int,
-    acks: int = 1,
-    pid: int | None = None,
-) -> Result:
-    """Produce `batches` batches, spread evenly over the partitions; one batch per request."""
-    frames = [
-        Chunk(memoryview(produce_frame(client, topic, index, batch, acks)), 1)
-        for index in range(PARTITIONS)
-    ]
-    shape = produce_reply_shape(client, topic)
-    pipelines = []
-    for number in range(connections):
-        chunks = [frames[at % PARTITIONS] for at in range(number, batches, connections)]
-        pipelines.append(Pipeline(address, chunks, ProduceReplies(shape), BATCHES_IN_FLIGHT))
-    return _measure(pipelines, len(batch.data), pid)
-
-
 def produce(
-    address: tuple[str, int],
+    address: Address,
+    load: Load,
     *,
-    connections: int,
-    megabytes: int,
-    acks: int = 1,
+    seconds: float | None = None,
+    megabytes: int | None = None,
     pid: int | None = None,
 ) -> Result:
-    """Records of 1 KiB in batches of 1 MB."""
-    batch = make_batch(LARGE_RECORD_BYTES, LARGE_BATCH_RECORDS)
-    with WireClient(address) as client:
-        topic = make_topic(client, unique_name("produce"), PARTITIONS)
-        batches = megabytes * 1_000_000 // len(batch.data)
-        result = fill(
-            address,
-            client,
-            topic,
-            batch,
-            connections=connections,
-            batches=batches,
-            acks=acks,
-            pid=pid,
-        )
-        drop_topic(client, topic)
-    return result
+    """For so long, or so many bytes of batches."""
+    batch = load.batch()
+    request_bytes = len(batch.data) * load.partitions_per_request
+    requests = None if megabytes is None else max(1, megabytes * 1_000_000 // request_bytes)
+    with (
+        WireClient(address) as client,
+        passing_topic(client, "produce", load.partitions, dict(load.configs)) as topic,
+    ):
+        pipelines = producers(client, address, topic, load, batch, requests, seconds)
+        return measure(pipelines, request_bytes, pid)
+
+
+def producers(
+    client: WireClient,
+    address: Address,
+    topic: Topic,
+    load: Load,
+    batch: Batch,
+    requests: int | None = None,
+    seconds: float | None = None,
+) -> list[Pipeline]:
+    """Connected, and ready to send so many requests in all, or for so long."""
+    chunks = produce_chunks(client, topic, load, batch)
+    shape = produce_reply_shape(client, topic, load.partitions_per_request)
+    pipelines = []
+    for number in range(load.connections):
+        mine: Iterable[Chunk] = spread(chunks, number, load.connections)
+        if requests is not None:
+            sends = requests // load.requests_per_send
+            mine = itertools.islice(mine, len(range(number, sends, load.connections)))
+        if seconds is not None:
+            mine = until(seconds, mine)
+        pipelines.append(Pipeline(address, mine, ProduceReplies(shape), load.in_flight))
+    return pipelines
+
+
+def produce_chunks(
+    client: WireClient, topic: Topic, load: Load, batch: Batch, per_send: int | None = None
+) -> list[Chunk]:
+    """One for each group of partitions that a request addresses."""
+    width, count = load.partitions_per_request, per_send or load.requests_per_send
+    chunks = []
+    for at in range(0, load.partitions, width):
+        frame = produce_frame(client, topic, range(at, at + width), batch, load.acks)
+        chunks.append(Chunk(memoryview(frame * count), count))
+    return chunks
+
+
+def spread(chunks: Sequence[Chunk], number: int, connections: int) -> Iterator[Chunk]:
+    """What the connection of this number sends, so that all together fill partitions evenly."""
+    for at in itertools.count(number, connections):
+        yield chunks[at % len(chunks)]
+
+
+def fill(client: WireClient, address: Address, topic: Topic, batch: Batch, batches: int) -> None:
+    """Batches of `LARGE`, spread evenly over the partitions, by one connection."""
+    load = LARGE._replace(partitions=topic.partition_count)
+    measure(producers(client, address, topic, load, batch, requests=batches), 0, None)
 
 
 def fetch(
-    address: tuple[str, int], *, connections: int, megabytes: int, pid: int | None = None
+    address: Address,
+    *,
+    consumers: int,
+    megabytes: int,
+    seconds: float,
+    pid: int | None = None,
 ) -> Result:
-    """Read what was just written, from the page cache: one batch of each partition per request."""
-    batch = make_batch(LARGE_RECORD_BYTES, LARGE_BATCH_RECORDS)
-    with WireClient(address) as client:
-        topic = make_topic(client, unique_name("fetch"), PARTITIONS)
-        per_partition = max(connections, megabytes * 1_000_000 // len(batch.data) // PARTITIONS)
-        fill(address, client, topic, batch, connections=1, batches=per_partition * PARTITIONS)
-        requests = []
-        for number in range(per_partition):
-            offsets = dict.fromkeys(range(PARTITIONS), number * batch.record_count)
-            frame = fetch_frame(client, topic, offsets, partition_max_bytes=FETCH_MAX_BYTES)
-            requests.append(Chunk(memoryview(frame), 1))
+    """Read what was just written, from the page cache, over and over."""
+    batch = LARGE.batch()
+    with (
+        WireClient(address) as client,
+        passing_topic(client, "fetch", PARTITIONS) as topic,
+    ):
+        per_partition = max(1, megabytes * 1_000_000 // len(batch.data) // PARTITIONS)
+        fill(client, address, topic, batch, per_partition * PARTITIONS)
+        requests = fetch_chunks(client, topic, batch, per_partition)
         pipelines = [
-            Pipeline(
-                address,
-                requests[number::connections],
-                FetchReplies(len(batch.data) * PARTITIONS),
-                FETCHES_IN_FLIGHT,
-            )
-            for number in range(connections)
+            fetching(address, batch, until(seconds, spread(requests, number, consumers)))
+            for number in range(consumers)
         ]
-        result = _measure(pipelines, len(batch.data) * PARTITIONS, pid)
-        drop_topic(client, topic)
-    return result
+        return measure(pipelines, len(batch.data) * PARTITIONS, pid)
 
 
-def _measure(pipelines: Sequence[Pipeline], bytes_per_request: int, pid: int | None) -> Result:
+def fetch_chunks(client: WireClient, topic: Topic, batch: Batch, per_partition: int) -> list[Chunk]:
+    """One batch of each partition per request, from the first to the last."""
+    chunks = []
+    for number in range(per_partition):
+        offsets = dict.fromkeys(range(topic.partition_count), number * batch.record_count)
+        frame = fetch_frame(client, topic, offsets, partition_max_bytes=FETCH_MAX_BYTES)
+        chunks.append(Chunk(memoryview(frame), 1))
+    return chunks
+
+
+def fetching(address: Address, batch: Batch, chunks: Iterable[Chunk | None]) -> Pipeline:
+    replies = FetchReplies(len(batch.data) * PARTITIONS)
+    return Pipeline(address, chunks, replies, FETCHES_IN_FLIGHT)
+
+
+def measure(pipelines: Sequence[Pipeline], request_bytes: int, pid: int | None) -> Result:
+    """Run them to their end and close them; the memory is that while they were open."""
     usage, own_cpu_s = Usage(pid), time.process_time()
     seconds = drive(pipelines)
     own_cpu_s = time.process_time() - own_cpu_s
     cost = usage.cost()
+    for pipeline in pipelines:
+        pipeline.close()
     requests = sum(pipeline.done_count for pipeline in pipelines)
-    return Result(seconds, requests, requests * bytes_per_request, own_cpu_s / seconds, cost)
+    return Result(seconds, requests, requests * request_bytes, own_cpu_s / seconds, cost)
 
 
-def parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.load",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--bootstrap", type=parse_address, required=True, metavar="HOST:PORT")
     parser.add_argument("load", choices=("unbatched", "produce", "fetch"))
     parser.add_argument("--connections", type=int, default=1)
-    parser.add_argument("--requests", type=int, default=100_000, help="of the unbatched load")
-    parser.add_argument("--megabytes", type=int, default=1000, help="of the other loads")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of unbatched and fetch")
+    parser.add_argument("--megabytes", type=int, default=1000, help="of produce and fetch")
     parser.add_argument("--acks", type=int, choices=(-1, 1), default=1)
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
+    address, connections = options.bootstrap, options.connections
     for _ in range(options.rounds):
-        address, connections = options.bootstrap, options.connections
         match options.load:
             case "unbatched":
-                result = unbatched(
-                    address, connections=connections, requests=options.requests, acks=options.acks
-                )
+                load = UNBATCHED._replace(connections=connections, acks=options.acks)
+                result = produce(address, load, seconds=options.seconds)
             case "produce":
-                result = produce(
-                    address,
-                    connections=connections,
-                    megabytes=options.megabytes,
-                    acks=options.acks,
-                )
+                load = LARGE._replace(connections=connections, acks=options.acks)
+                result = produce(address, load, megabytes=options.megabytes)
             case _:
-                result = fetch(address, connections=connections, megabytes=options.megabytes)
+                result = fetch(
+                    address,
+                    consumers=connections,
+                    megabytes=options.megabytes,
+                    seconds=options.seconds,
+                )
         print(
             f"{options.load}, {connections} connections:"
             f" {result.requests_per_second:,.0f} requests/s,"

@@ -47,18 +47,16 @@ class Target(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """How much each cell does: a fraction of a second to a few seconds."""
+    """How much each cell does: a few seconds, and by bytes where memory is the limit."""
 
-    requests: int = 100_000
-    client_messages: int = 50_000
+    seconds: float = 3.0
+    client_messages: int = 100_000  # unbatched, by a real client
     megabytes: int = 1000
-    samples: int = 3000
-    many_partitions: int = 10_000
-    many_connections: int = 5000
+    samples: int = 10_000
     idle_s: float = 10.0
 
 
-QUICK = Scale(20_000, 10_000, 200, 500, 10_000, 1000, 5.0)
+QUICK = Scale(1.5, 20_000, 500, 2000, 5.0)
 
 
 class Cost(NamedTuple):
@@ -94,6 +92,8 @@ Figures = dict[str, Figure]  # by the name of the measure
 
 
 class Cell(NamedTuple):
+    """`run` may leave out what cannot be measured of a target: no process id, no data folder."""
+
     measures: tuple[Measure, ...]
     run: Callable[[Target, Scale], Figures]
     starts_its_own: bool = False  # uses `Target.another`, and leaves the running broker alone

@@ -10,7 +10,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from bench.frames import ReplyShape
@@ -30,6 +30,9 @@ class Chunk(NamedTuple):
 
     data: memoryview
     request_count: int
+
+
+_LAST = Chunk(memoryview(b""), 0)
 
 
 class Replies(Protocol):
@@ -95,44 +98,56 @@ class FetchReplies:
 
 
 class Pipeline:
-    """One connection: sends its chunks in order while fewer than `window` requests are open."""
+    """One connection: begins the next chunk while fewer than `window` requests are open.
+
+    `chunks` may give None for "nothing now, ask again"; then `drive` needs a tick.
+    """
 
     def __init__(
-        self, address: tuple[str, int], chunks: Sequence[Chunk], replies: Replies, window: int
+        self,
+        address: tuple[str, int],
+        chunks: Iterable[Chunk | None],
+        replies: Replies,
+        window: int,
     ) -> None:
-        assert all(chunk.request_count <= window for chunk in chunks)
         self.sock = socket.create_connection(address)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.setblocking(False)
         self.replies = replies
-        self._chunks = chunks
+        self.done_count = 0
+        self._chunks = iter(chunks)
         self._window = window
-        self._next = 0
+        self._is_last = False
         self._unsent = memoryview(b"")
         self._open = 0
-        self.done_count = 0
 
     @property
     def is_done(self) -> bool:
-        return self._next == len(self._chunks) and not self._open and not self._unsent
+        return self._is_last and not self._open
 
     def send(self) -> bool:
         """Send what may be sent; true if the socket takes no more now."""
-        while True:
-            if not self._unsent:
-                if self._next == len(self._chunks):
-                    return False
-                data, request_count = self._chunks[self._next]
-                if self._open + request_count > self._window:
-                    return False
-                self._open += request_count
-                self._next += 1
-                self._unsent = data
+        while self._unsent or self._begin():
             try:
                 sent = self.sock.send(self._unsent)
             except BlockingIOError:
                 return True
             self._unsent = self._unsent[sent:]
+        return False
+
+    def _begin(self) -> bool:
+        if self._open >= self._window:
+            return False
+        chunk = next(self._chunks, _LAST)
+        if chunk is None:
+            return False
+        self._is_last = chunk is _LAST
+        self._unsent = chunk.data
+        self._open += chunk.request_count
+        return not self._is_last
+
+    def close(self) -> None:
+        self.sock.close()
 
     def receive(self, scratch: memoryview) -> None:
         count = self.sock.recv_into(scratch)
@@ -143,34 +158,64 @@ class Pipeline:
         self.done_count += completed
 
 
-def drive(pipelines: Sequence[Pipeline]) -> float:
-    """Run all of them to their end; returns the seconds from the first byte to the last reply."""
+def until(seconds: float, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Chunks for so long, counted from the first one."""
+    end = time.perf_counter() + seconds
+    for chunk in chunks:
+        if time.perf_counter() >= end:
+            return
+        yield chunk
+
+
+def paced(
+    chunks: Iterable[Chunk], requests_per_second: float, is_over: Callable[[], bool]
+) -> Iterator[Chunk | None]:
+    """Chunks when they are due, None before; what a stall held back follows at once."""
+    started, count = time.perf_counter(), 0
+    for chunk in chunks:
+        while (time.perf_counter() - started) * requests_per_second < count:
+            if is_over():
+                return
+            yield None
+        if is_over():
+            return
+        count += chunk.request_count
+        yield chunk
+
+
+def drive(pipelines: Sequence[Pipeline], tick_s: float | None = None) -> float:
+    """Run all of them to their end; returns the seconds from the first byte to the last reply.
+
+    The connections stay open. `tick_s` is for paced chunks: how long a connection may wait before
+    it is asked again.
+    """
     scratch = memoryview(bytearray(RECEIVE_BYTES))
-    poller = select.epoll()
     by_fd = {pipeline.sock.fileno(): pipeline for pipeline in pipelines}
-    waits: dict[int, bool] = {}
-    started = time.perf_counter()
-    for fd, pipeline in by_fd.items():
-        waits[fd] = pipeline.send()
-        poller.register(fd, _WRITE if waits[fd] else _READ)
-    running = len(pipelines)
-    while running:
-        events = poller.poll(STALL_S)
-        if not events:
-            raise LoadError(f"no reply for {STALL_S} s")
-        for fd, event in events:
-            pipeline = by_fd[fd]
-            if event & ~select.EPOLLOUT:
-                pipeline.receive(scratch)
-            full = pipeline.send()
-            if full != waits[fd]:
-                waits[fd] = full
-                poller.modify(fd, _WRITE if full else _READ)
-            if pipeline.is_done:
-                poller.unregister(fd)
-                running -= 1
-    elapsed_s = time.perf_counter() - started
-    poller.close()
-    for pipeline in pipelines:
-        pipeline.sock.close()
-    return elapsed_s
+    full: set[int] = set()
+    with select.epoll() as poller:
+        for fd in by_fd:
+            poller.register(fd, _READ)
+        started = time.perf_counter()
+        ready = list(by_fd)
+        while by_fd:
+            for fd in ready:
+                _step(poller, fd, by_fd[fd], full)
+                if by_fd[fd].is_done:
+                    poller.unregister(fd)
+                    del by_fd[fd]
+            events = poller.poll(STALL_S if tick_s is None else tick_s) if by_fd else []
+            if by_fd and not events and tick_s is None:
+                raise LoadError(f"no reply for {STALL_S} s")
+            for fd, event in events:
+                if event & ~select.EPOLLOUT:
+                    by_fd[fd].receive(scratch)
+            ready = [fd for fd, _event in events] if tick_s is None else list(by_fd)
+        return time.perf_counter() - started
+
+
+def _step(poller: select.epoll, fd: int, pipeline: Pipeline, full: set[int]) -> None:
+    """Send, and wait for room in the socket only while it is full."""
+    is_full = pipeline.send()
+    if is_full != (fd in full):
+        poller.modify(fd, _WRITE if is_full else _READ)
+        full ^= {fd}

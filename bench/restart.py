@@ -1,88 +1,153 @@
-"""How soon a broker answers: on an empty folder, and with a thousand partitions to open again.
+"""How soon a broker answers: on an empty folder, and with many partitions to open again.
 
 Time runs from the start of the process to an answer over the wire. The reopened broker has
 answered when Metadata shows a leader for every partition and ListOffsets gave the end of each,
 and each end must be what was acknowledged before.
 """
 
+import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
 
-from bench.frames import make_batch, produce_frame
-from bench.model import Broker
+from bench.load import Load, measure, producers
+from bench.machine import Usage
+from bench.model import Broker, Cost, Target
 from bench.pipeline import LoadError
+from bench.topics import await_topic, make_topic
 from runnel.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.wire_client import Topic, WireClient
+from runnel.wire.messages.metadata import MetadataRequest
+from tests.support.wire_client import ClosedError, Topic, WireClient
 
 LATEST = -1
-ANSWER_TIMEOUT_S = 60.0
+ANSWER_TIMEOUT_S = 120.0
+POLL_S = 0.001
+PARTITIONS_PER_TOPIC = 1000
+FILL = Load(1024, 4, partitions_per_request=10)
 BATCHES_PER_PARTITION = 3
-TOPIC = "reopened"
 
 
-def start_ms(broker: Broker) -> float:
-    """From the start of the process to its first Metadata answer, on the broker's own port."""
+class Answered(NamedTuple):
+    """How long until the answer, and what the broker used for it."""
+
+    seconds: float
+    cost: Cost
+
+
+@contextmanager
+def own_broker(target: Target) -> Iterator[Broker]:
+    """One of the target's kind on an empty folder, not started; killed at the end of the block."""
+    assert target.another is not None, f"{target.name} was not started here"
+    with tempfile.TemporaryDirectory(prefix="runnel-bench-") as folder:
+        broker = target.another(Path(folder))
+        try:
+            yield broker
+        finally:
+            if broker.is_running:
+                broker.kill()
+
+
+def start(broker: Broker) -> Answered:
+    """From the start of the process to its first Metadata answer."""
     started = time.perf_counter()
     broker.spawn()
-    with _connect(broker) as client:
-        client.call(MetadataRequest(topics=[]), version=12)
-        return (time.perf_counter() - started) * 1e3
+    usage = Usage(broker.pid)
+    with connect(broker):
+        return _answered(started, usage)
 
 
-def _connect(broker: Broker) -> WireClient:
+def connect(broker: Broker) -> WireClient:
+    """Returns when Metadata shows the broker."""
     deadline = time.monotonic() + ANSWER_TIMEOUT_S
     while time.monotonic() < deadline and broker.is_running:
         try:
-            return WireClient(broker.address, timeout_s=ANSWER_TIMEOUT_S)
-        except ConnectionRefusedError:
-            time.sleep(0.001)
+            client = WireClient(broker.address, timeout_s=ANSWER_TIMEOUT_S)
+            if client.call(MetadataRequest(topics=[]), version=12).brokers:
+                return client
+        except (ConnectionError, ClosedError):
+            pass  # not there yet
+        time.sleep(POLL_S)
     raise LoadError(f"the broker does not answer:\n{broker.log}")
 
 
-def reopen_s(broker: Broker, *, partitions: int, clean: bool) -> float:
-    """Fill a topic, end the broker in order or by SIGKILL, and time its return."""
-    with WireClient(broker.address) as client:
-        topic = client.create_topic(TOPIC, partitions)
-        _fill(client, topic)
-    if clean:
-        broker.stop()
-    else:
-        broker.kill()
-    started = time.perf_counter()
-    broker.spawn()
-    with _connect(broker) as client:
-        _ensure_open(client, partitions)
-        seconds = time.perf_counter() - started
-        client.delete_topic(TOPIC)
-    return seconds
+class Partitions:
+    """Many partitions of a broker, in topics of at most a thousand, each with the same records."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._topics: list[Topic] = []
+        self._end_offset = 0
+
+    @property
+    def count(self) -> int:
+        return sum(topic.partition_count for topic in self._topics)
+
+    def grow(self, count: int) -> None:
+        """Make partitions until there are so many, and let all have the same records again."""
+        with WireClient(self._broker.address, timeout_s=ANSWER_TIMEOUT_S) as client:
+            new: list[Topic] = []
+            while self.count + sum(topic.partition_count for topic in new) < count:
+                missing = count - self.count - sum(topic.partition_count for topic in new)
+                name = f"many-{len(self._topics) + len(new)}"
+                new.append(make_topic(client, name, min(missing, PARTITIONS_PER_TOPIC)))
+            self._fill(client, new, self._end_offset // FILL.batch_records)
+            self._topics += new
+
+    def fill(self) -> None:
+        """A few batches more for each."""
+        with WireClient(self._broker.address, timeout_s=ANSWER_TIMEOUT_S) as client:
+            self._fill(client, self._topics, BATCHES_PER_PARTITION)
+        self._end_offset += BATCHES_PER_PARTITION * FILL.batch_records
+
+    def _fill(self, client: WireClient, topics: Sequence[Topic], batches: int) -> None:
+        batch = FILL.batch()
+        for topic in topics:
+            width = min(FILL.partitions_per_request, topic.partition_count)
+            load = FILL._replace(partitions=topic.partition_count, partitions_per_request=width)
+            requests = batches * topic.partition_count // width
+            pipelines = producers(client, self._broker.address, topic, load, batch, requests)
+            measure(pipelines, 0, None)
+
+    def reopen(self) -> Answered:
+        """Start the broker, which was ended before, and wait for the end of every partition."""
+        started = time.perf_counter()
+        self._broker.spawn()
+        usage = Usage(self._broker.pid)
+        with connect(self._broker) as client:
+            for topic in self._topics:
+                await_topic(client, topic.name, topic.partition_count)
+            for topic in self._topics:
+                self._await_ends(client, topic)
+            return _answered(started, usage)
+
+    def _await_ends(self, client: WireClient, topic: Topic) -> None:
+        rows = [
+            ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+            for index in range(topic.partition_count)
+        ]
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[ListOffsetsTopic(name=topic.name, partitions=rows)],
+            timeout_ms=30_000,
+        )
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while time.monotonic() < deadline:
+            (answer,) = client.call(request).topics
+            if not any(row.error_code for row in answer.partitions):
+                break
+            time.sleep(POLL_S)
+        wrong = [row for row in answer.partitions if row.offset != self._end_offset]
+        if wrong:
+            raise LoadError(f"{len(wrong)} partitions without their records: {wrong[0]}")
 
 
-def _fill(client: WireClient, topic: Topic) -> None:
-    batch = make_batch(1024, 4)
-    for index in range(topic.partition_count):
-        frame = produce_frame(client, topic, index, batch, 1)
-        client.sock.sendall(frame * BATCHES_PER_PARTITION)
-        for _ in range(BATCHES_PER_PARTITION):
-            client.receive_frame()
-
-
-def _ensure_open(client: WireClient, partitions: int) -> None:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
-    (topic,) = client.call(request).topics
-    led = [row for row in topic.partitions if row.leader_id >= 0 and not row.error_code]
-    if len(led) != partitions:
-        raise LoadError(f"{len(led)} of {partitions} partitions have a leader")
-    rows = [
-        ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(partitions)
-    ]
-    ends = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=rows)], timeout_ms=30_000
-    )
-    (answer,) = client.call(ends).topics
-    wrong = [row for row in answer.partitions if row.offset != 4 * BATCHES_PER_PARTITION]
-    if wrong:
-        raise LoadError(f"{len(wrong)} partitions lost records: {wrong[0]}")
+def _answered(started: float, usage: Usage) -> Answered:
+    cost = usage.cost()
+    assert cost is not None
+    return Answered(time.perf_counter() - started, cost)

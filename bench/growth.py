@@ -1,0 +1,44 @@
+"""What grows with partitions and with connections: memory, start-up, the rate of requests."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bench.load import UNBATCHED, Result, produce
+from bench.machine import Usage
+from bench.model import Address, Broker
+from bench.restart import Answered, Partitions, start
+
+
+class Grown(NamedTuple):
+    """After a clean stop: how long the broker took to open all partitions, and its memory then."""
+
+    partition_count: int
+    opened: Answered
+    memory_mb: float
+
+
+def partitions(broker: Broker, counts: Sequence[int]) -> Iterator[Grown]:
+    """One broker, more and more partitions; every one is written to before memory is read."""
+    start(broker)
+    many = Partitions(broker)
+    for count in counts:
+        many.grow(count)
+        many.fill()
+        broker.stop()
+        opened = many.reopen()
+        many.fill()
+        usage = Usage(broker.pid).cost()
+        assert usage is not None
+        yield Grown(count, opened, usage.rss_mb)
+
+
+def connections(address: Address, count: int, *, seconds: float, pid: int | None) -> Result:
+    """Unbatched produce by so many connections with one request in flight each."""
+    load = UNBATCHED._replace(connections=count, in_flight=1, requests_per_send=1)
+    return produce(address, load, seconds=seconds, pid=pid)
+
+
+def kilobytes_each(few: Grown, many: Grown) -> float:
+    """The resident memory of one partition more."""
+    more = many.partition_count - few.partition_count
+    return (many.memory_mb - few.memory_mb) * 1e3 / more

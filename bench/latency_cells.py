@@ -1,0 +1,66 @@
+"""Cells of latency: at rest, at half load, with every ack on disk, beside cold reads."""
+
+from bench import cold, latency
+from bench.figures import latency_cell
+from bench.latency import ONE_RECORD, Latency
+from bench.load_cells import ON_DISK
+from bench.machine import Usage
+from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+
+ON_DISK_SAMPLES_MAX = 1000  # a sync of the disk takes milliseconds on some
+
+
+def _sync(target: Target, scale: Scale) -> Latency:
+    return latency.sync_produce(target.address, samples=scale.samples)
+
+
+def _end_to_end(target: Target, scale: Scale) -> Latency:
+    return latency.end_to_end(target.address, samples=scale.samples)
+
+
+def _sync_at_half_load(target: Target, scale: Scale) -> Latency:
+    with latency.half_load(target.address, scale.seconds):
+        return _sync(target, scale)
+
+
+def _end_to_end_at_half_load(target: Target, scale: Scale) -> Latency:
+    with latency.half_load(target.address, scale.seconds):
+        return _end_to_end(target, scale)
+
+
+def _sync_on_disk(target: Target, scale: Scale) -> Latency:
+    load = ONE_RECORD._replace(configs=ON_DISK)
+    samples = min(scale.samples, ON_DISK_SAMPLES_MAX)
+    return latency.sync_produce(target.address, samples=samples, load=load)
+
+
+def _beside_cold_reads() -> Cell:
+    before = Measure("produce p99 before cold data is read", "us")
+    meanwhile = Measure("produce p99 while cold data is read", "us")
+    read = Measure("cold data read meanwhile", "MB/s")
+
+    def run(target: Target, scale: Scale) -> Figures:
+        if target.data_dir is None:
+            return {}
+        usage = Usage(target.pid)
+        found = cold.produce_while_reading(
+            target.address, target.data_dir, samples=scale.samples, megabytes=scale.megabytes
+        )
+        cost = usage.cost()
+        return {
+            before.name: Figure(found.before.p99, cost=cost),
+            meanwhile.name: Figure(found.meanwhile.p99, cost=cost),
+            read.name: Figure(found.read_megabytes_per_second, cost=cost),
+        }
+
+    return Cell((before, meanwhile, read), run)
+
+
+LATENCY_CELLS: tuple[Cell, ...] = (
+    latency_cell("sync produce", _sync),
+    latency_cell("end to end", _end_to_end),
+    latency_cell("sync produce at half load", _sync_at_half_load, is_quick=False),
+    latency_cell("end to end at half load", _end_to_end_at_half_load, is_quick=False),
+    latency_cell("sync produce, every ack on disk", _sync_on_disk, is_quick=False),
+    _beside_cold_reads(),
+)

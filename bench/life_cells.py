@@ -1,0 +1,80 @@
+"""Cells of a broker's life: start, reopening, what many partitions take, what idling takes."""
+
+from bench import growth, idle, restart
+from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+
+THOUSAND, TEN_THOUSAND = 1000, 10_000
+
+
+def _start() -> Cell:
+    measure = Measure("start to first answer", "ms")
+
+    def run(target: Target, _scale: Scale) -> Figures:
+        with restart.own_broker(target) as broker:
+            answered = restart.start(broker)
+        return {measure.name: Figure(answered.seconds * 1e3, cost=answered.cost)}
+
+    return Cell((measure,), run, starts_its_own=True)
+
+
+def _reopen(count: int, *, is_quick: bool) -> Cell:
+    clean = Measure(f"reopen {count:,} partitions, clean stop", "s")
+    killed = Measure(f"reopen {count:,} partitions, kill -9", "s")
+
+    def run(target: Target, _scale: Scale) -> Figures:
+        figures = {}
+        with restart.own_broker(target) as broker:
+            restart.start(broker)
+            partitions = restart.Partitions(broker)
+            partitions.grow(count)
+            for measure, end in ((clean, broker.stop), (killed, broker.kill)):
+                partitions.fill()
+                end()
+                opened = partitions.reopen()
+                figures[measure.name] = Figure(opened.seconds, cost=opened.cost)
+        return figures
+
+    return Cell((clean, killed), run, starts_its_own=True, is_quick=is_quick)
+
+
+def _growth(counts: tuple[int, ...], *, is_quick: bool) -> Cell:
+    """The last measure is what each partition beyond the first count takes."""
+    memories = {count: Measure(f"memory, {count:,} partitions", "MB") for count in counts}
+    starts = {count: Measure(f"start, {count:,} partitions", "s") for count in counts}
+    each = Measure("memory per partition", "KB")
+    measures = (*memories.values(), *starts.values())
+
+    def run(target: Target, _scale: Scale) -> Figures:
+        figures = {}
+        with restart.own_broker(target) as broker:
+            grown = list(growth.partitions(broker, counts))
+        for count, opened, memory_mb in grown:
+            figures[memories[count].name] = Figure(memory_mb, cost=opened.cost)
+            figures[starts[count].name] = Figure(opened.seconds, cost=opened.cost)
+        if is_quick:
+            figures[each.name] = Figure(growth.kilobytes_each(grown[0], grown[-1]))
+        return figures
+
+    return Cell((*measures, each) if is_quick else measures, run, True, is_quick)
+
+
+def _idle() -> Cell:
+    measure = Measure("idle CPU", "%")  # of a core
+
+    def run(target: Target, scale: Scale) -> Figures:
+        if target.pid is None:
+            return {}
+        cost = idle.idle(target.address, target.pid, scale.idle_s)
+        return {measure.name: Figure(cost.cpu_s / scale.idle_s * 100, cost=cost)}
+
+    return Cell((measure,), run)
+
+
+LIFE_CELLS: tuple[Cell, ...] = (
+    _idle(),
+    _start(),
+    _reopen(THOUSAND, is_quick=True),
+    _reopen(TEN_THOUSAND, is_quick=False),
+    _growth((10, 100), is_quick=False),
+    _growth((THOUSAND, TEN_THOUSAND), is_quick=True),
+)
