@@ -29,32 +29,18 @@ ZSTD: Final = 4  # the last compression type that Kafka has given out
 def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
     """Whether the records are one whole batch of a client. Wants at least a whole header."""
     size = len(records)
-    (
-        base_offset,
-        length,
-        _,
-        magic,
-        crc,
-        attributes,
-        delta,
-        _,
-        _,
-        producer_id,
-        epoch,
-        sequence,
-        count,
-    ) = header
+    count, attributes = header.record_count, header.attributes
     return (
-        magic == MAGIC
-        and length == size - LOG_OVERHEAD
+        header.magic == MAGIC
+        and header.length == size - LOG_OVERHEAD
         and size <= size_max
-        and base_offset == 0
+        and header.base_offset == 0
         and count > 0
-        and delta == count - 1
+        and header.last_offset_delta == count - 1
         and not attributes & NOT_FOR_CLIENTS
         and attributes & COMPRESSION_MASK <= ZSTD
-        and (producer_id < 0 or (sequence >= 0 and epoch >= 0))
-        and crc32c(records[CRC_START:]) == crc
+        and (header.producer_id < 0 or (header.base_sequence >= 0 and header.producer_epoch >= 0))
+        and crc32c(records[CRC_START:]) == header.crc
     )
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
@@ -18,16 +17,36 @@ from runnel.metrics import Metrics
 from runnel.ports import Clock, Workers
 
 
-class RequestContext(NamedTuple):
+class RequestContext:
     """Made anew for every request; `api_version` decides what a handler may answer."""
 
-    listener: str
-    principal: str
-    host: str
-    client_id: str
-    api_version: int
-    arrived_ms: int  # monotonic
-    authorizer: Authorizer | None  # None: everyone may do everything
+    __slots__ = (
+        "api_version",
+        "arrived_ms",
+        "authorizer",
+        "client_id",
+        "host",
+        "listener",
+        "principal",
+    )
+
+    def __init__(
+        self,
+        listener: str,
+        principal: str,
+        host: str,
+        client_id: str,
+        api_version: int,
+        arrived_ms: int,
+        authorizer: Authorizer | None,
+    ) -> None:
+        self.listener = listener
+        self.principal = principal
+        self.host = host
+        self.client_id = client_id
+        self.api_version = api_version
+        self.arrived_ms = arrived_ms  # monotonic
+        self.authorizer = authorizer  # None: everyone may do everything
 
     def may(self, operation: Operation, resource: Resource, name: str) -> bool:
         authorizer = self.authorizer

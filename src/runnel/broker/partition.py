@@ -206,7 +206,8 @@ class Partition:
             restamp_log_append_time(records, 0, append_time_ms)
             header = BatchHeader.read(records)
         else:
-            header = header.stamped(base_offset, self.leader_epoch)
+            header.base_offset = base_offset
+            header.partition_leader_epoch = self.leader_epoch
         log.append(header, records, now_ms)
         self._touched[self] = None
         if self._flushes_early:

@@ -151,7 +151,7 @@ def recompress(
     """The same records under another codec; attributes, length and CRC are made anew."""
     header, payload = _open(batch, max_decompressed_bytes)
     attributes = header.attributes & ~COMPRESSION_MASK | codec
-    return header._replace(attributes=attributes).write(compress(codec, payload, level))
+    return header.changed(attributes=attributes).write(compress(codec, payload, level))
 
 
 def _whole_batch_at(data: memoryview, position: int) -> BatchHeader | None:

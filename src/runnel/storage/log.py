@@ -139,12 +139,9 @@ class Log:
         """
         if self.offline is not None:
             raise self._offline_error()
-        # All at once: an attribute of a named tuple costs a look-up each time, and this is hot.
-        base_offset, _, epoch, _, _, attributes, delta, _, max_timestamp, producer_id, _, _, _ = (
-            header
-        )
-        marker = read_marker(memoryview(raw)) if attributes & CONTROL else None
-        last_offset = base_offset + delta
+        base_offset, max_timestamp = header.base_offset, header.max_timestamp
+        marker = read_marker(memoryview(raw)) if header.attributes & CONTROL else None
+        last_offset = base_offset + header.last_offset_delta
         segment = self._active
         size = segment.size
         if size and (
@@ -159,9 +156,9 @@ class Log:
         except OSError as error:
             raise self.fail(error) from error
         self.log_end_offset = last_offset + 1
-        if epoch > self.epochs.latest_epoch:
-            self.epochs.assign(epoch, base_offset)
-        if producer_id >= 0:
+        if header.partition_leader_epoch > self.epochs.latest_epoch:
+            self.epochs.assign(header.partition_leader_epoch, base_offset)
+        if header.producer_id >= 0:
             aborted = self.producers.update(header, marker)
             if aborted is not None:
                 segment.txn_index.append(aborted)

@@ -46,7 +46,7 @@ def batch(*contents: bytes, tail: bytes = b"", count: int | None = None) -> byte
     """A batch of raw record bytes with a right CRC."""
     template = BatchHeader.read(encode([Record(None, None, 1000)]))
     number = len(contents) if count is None else count
-    header = template._replace(record_count=number, last_offset_delta=number - 1)
+    header = template.changed(record_count=number, last_offset_delta=number - 1)
     return header.write(b"".join(contents) + tail)
 
 
@@ -133,7 +133,7 @@ def test_a_count_that_is_not_true(count: int) -> None:
     raw = batch(sized(body()), count=count)
     header = BatchHeader.read(raw)
     if count <= 0:
-        raw = header._replace(last_offset_delta=0).write(raw[HEADER_SIZE:])
+        raw = header.changed(last_offset_delta=0).write(raw[HEADER_SIZE:])
     error = error_of(lambda: records.validate(raw, require_keys=False))
     assert error.code == ErrorCode.INVALID_RECORD
 
@@ -153,7 +153,7 @@ def test_a_count_that_is_not_true(count: int) -> None:
 )
 def test_headers_that_contradict_themselves(change: dict[str, int], code: ErrorCode) -> None:
     raw = encode(SOUND)
-    changed = BatchHeader.read(raw)._replace(**change).write(raw[HEADER_SIZE:])
+    changed = BatchHeader.read(raw).changed(**change).write(raw[HEADER_SIZE:])
     assert error_of(lambda: records.validate(changed, require_keys=False)).code == code
 
 

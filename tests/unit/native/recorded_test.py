@@ -131,7 +131,7 @@ def test_recompresses_without_a_change_to_the_records(name: str, codec: Compress
     assert list(found.rows()) == expected
     before, after = BatchHeader.read(raw), BatchHeader.read(packed)
     assert after.compression == codec
-    same = before._replace(attributes=after.attributes, length=after.length, crc=after.crc)
+    same = before.changed(attributes=after.attributes, length=after.length, crc=after.crc)
     assert same == after
 
 

@@ -61,7 +61,7 @@ def batch_of(count: int, attributes: int = 0) -> bytearray:
 def test_a_header_reads_as_kio_wrote_it() -> None:
     batch = batch_of(5, TRANSACTIONAL)
     header = BatchHeader.read(b"pad" + batch, 3)
-    assert header == (
+    assert header.fields() == (
         *(0, len(batch) - 12, 1, 2, header.crc, TRANSACTIONAL, 4),
         *(START_MS, START_MS + 4, 77, 3, 12, 5),
     )
@@ -86,7 +86,7 @@ def test_stamping_keeps_the_crc() -> None:
     before = BatchHeader.read(frame, 4)
     stamp(memoryview(frame), 4, 2**40, 2**31 - 1)
     after = BatchHeader.read(frame, 4)
-    assert after == before._replace(base_offset=2**40, partition_leader_epoch=2**31 - 1)
+    assert after == before.changed(base_offset=2**40, partition_leader_epoch=2**31 - 1)
     assert crc_is_right(after, frame, 4)
     theirs, _ = read_batch(bytes(frame[4:-4]), 0)
     assert [record.offset for record in theirs.records] == [2**40, 2**40 + 1, 2**40 + 2]
@@ -98,7 +98,7 @@ def test_log_append_time_makes_the_crc_anew() -> None:
     before = BatchHeader.read(frame, 4)
     restamp_log_append_time(memoryview(frame), 4, START_MS + 1000)
     after = BatchHeader.read(frame, 4)
-    assert after == before._replace(
+    assert after == before.changed(
         attributes=LOG_APPEND_TIME, max_timestamp=START_MS + 1000, crc=after.crc
     )
     assert after.crc != before.crc
@@ -119,7 +119,7 @@ def test_a_header_writes_what_it_reads() -> None:
     header = BatchHeader(*(0, 0, 4, 2, 0), *(16, 8, -5, 6, 7, 8, 9, 10))
     batch = header.write(records)
     read = BatchHeader.read(batch)
-    assert read == header._replace(length=HEADER_SIZE + 100 - 12, crc=read.crc)
+    assert read == header.changed(length=HEADER_SIZE + 100 - 12, crc=read.crc)
     assert crc_is_right(read, batch)
     assert batch[HEADER_SIZE:] == records
 
