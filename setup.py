@@ -1,11 +1,13 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
-Two things are compiled: the record decoder, which is Cython and has a Python twin, and the modules
-of the produce and fetch walks, which are plain typed Python and go through mypyc. An editable
-install (`make setup`) leaves the latter as source, so that an edit is never shadowed by an older
-binary; a wheel, `make run` and `make bench` have them compiled (docs/adr/0010).
+Three things are compiled: the record decoder, which is Cython and has a Python twin; the codecs of
+produce and fetch, Cython written by `tools/hot_codecs.py`; and the modules of the produce and fetch
+walks, plain typed Python that goes through mypyc. An editable install (`make setup`) leaves the
+latter two as source, so that an edit is never shadowed by an older binary; a wheel, `make run` and
+`make bench` have them compiled (docs/adr/0010).
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -43,22 +45,34 @@ HOT_MODULES = (
 
 
 def extensions() -> list[Extension]:
-    found = decoder()
+    found = cython("runnel.native._records", DECODER, "-O3")
     if "editable_wheel" not in sys.argv:
-        found += hot_modules()
+        found += hot_codecs() + hot_modules()
     for extension in found:
         extension.optional = True  # without a C compiler Python serves, and the log says so
     return found
 
 
-def decoder() -> list[Extension]:
+def cython(name: str, source: Path, optimisation: str) -> list[Extension]:
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    extension = Extension("runnel.native._records", [str(DECODER)], extra_compile_args=["-O3"])
+    extension = Extension(name, [str(source)], extra_compile_args=[optimisation])
     built: list[Extension] = cythonize([extension])  # type: ignore[no-untyped-call]  # Cython's
     return built
+
+
+def hot_codecs() -> list[Extension]:
+    """The codecs of produce and fetch, from the same declarations as all the others."""
+    sys.path[:0] = ["src", "."]
+    from tools.hot_codecs import source
+
+    path = Path("build/codecs/_hot.pyx")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source())
+    # Long and straight: more than -O1 takes twice the time to compile and gains nothing measurable.
+    return cython("runnel.wire._hot", path, "-O1")
 
 
 def hot_modules() -> list[Extension]:
@@ -70,7 +84,7 @@ def hot_modules() -> list[Extension]:
     try:
         return mypycify(
             ["--follow-imports=silent", "--no-warn-unused-ignores", *paths],
-            opt_level="3",
+            opt_level="2",
             debug_level="0",
             group_name="runnel",
         )
@@ -79,4 +93,4 @@ def hot_modules() -> list[Extension]:
         return []
 
 
-setup(ext_modules=extensions())
+setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})

@@ -5,6 +5,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from runnel.ports import Readable
 from runnel.types import FileSlice
+from runnel.wire import hot
 from runnel.wire.primitives import VersionError
 from runnel.wire.reading import read_source
 from runnel.wire.schema import schema_of
@@ -47,16 +48,21 @@ def _compile(cls: type[M], version: int) -> Codec[M]:
     if version not in schema.versions:
         raise VersionError(f"{schema.name} has no version {version}")
     where = f"{schema.name} v{version}"
-    source, reading = read_source(schema, cls, version)
-    exec(compile(source, f"<read {where}>", "exec"), reading)
-    source, writing = write_source(schema, version)
-    exec(compile(source, f"<write {where}>", "exec"), writing)
-    write_into: Callable[[bytearray, M, list[Part]], bytearray] = writing["write_into"]
+    read = hot.reads.get((schema.name, version))
+    if read is None:
+        source, namespace = read_source(schema, cls, version)
+        exec(compile(source, f"<read {where}>", "exec"), namespace)
+        read = namespace["read"]
+    write_into = hot.writes.get((schema.name, version))
+    if write_into is None:
+        source, namespace = write_source(schema, version)
+        exec(compile(source, f"<write {where}>", "exec"), namespace)
+        write_into = namespace["write_into"]
 
     def write(message: M) -> bytearray:
         parts: list[Part] = []
-        out = write_into(bytearray(), message, parts)
+        out: bytearray = write_into(bytearray(), message, parts)
         assert not parts, f"{where} holds a file slice: write it with write_into"
         return out
 
-    return Codec(reading["read"], write, write_into)
+    return Codec(read, write, write_into)

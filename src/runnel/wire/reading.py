@@ -30,7 +30,7 @@ def read_source(schema: Schema, cls: type[Any], version: int) -> tuple[str, dict
         "refuse_size": primitives.refuse_size,
         "unpack_from": struct.unpack_from,
     }
-    reader = _Reader(version, schema.is_flexible(version), namespace)
+    reader = Reader(version, schema.is_flexible(version), namespace)
     with reader.block("def read(buffer, position):"):
         reader.line("limit = len(buffer)")
         reader.line(f"budget = {primitives.ELEMENTS_MAX}")
@@ -69,7 +69,7 @@ def minimal_size(kind: Kind[Any], version: int, flexible: bool) -> int:
     return 2 if kind.name == "string" else 4
 
 
-class _Reader(Source):
+class Reader(Source):
     def __init__(self, version: int, flexible: bool, namespace: dict[str, Any]) -> None:
         super().__init__(version, flexible, namespace)
         self._run: list[tuple[str, str]] = []  # (variable, struct code), not yet unpacked
@@ -105,6 +105,9 @@ class _Reader(Source):
         if self.flexible:
             self.tags(tagged)
         self.flush()
+        return self.make(cls, arguments, kept)
+
+    def make(self, cls: type[Any], arguments: list[str], kept: int) -> str:
         return f"{self.constant(cls.__name__, cls)}({', '.join(arguments[:kept])})"
 
     def value(self, kind: Kind[Any], stem: str, flexible: bool) -> str:
@@ -126,7 +129,7 @@ class _Reader(Source):
             made = self.struct(kind.item)
             self.line(f"{variable} = {made}")
             return
-        marker = self.fresh("marker")
+        marker = self.number("marker")
         self._run.append((marker, "B" if tagged else "b"))
         self.flush()
         with self.block(f"if {marker} {'== 0' if tagged else '< 0'}:"):
@@ -137,7 +140,7 @@ class _Reader(Source):
 
     def sized(self, kind: Kind[Any], variable: str, flexible: bool) -> None:
         """A string, bytes or records after their size."""
-        size = self.fresh("size")
+        size = self.number("size")
         self._run.append((size, "B" if flexible else "h" if kind.name == "string" else "i"))
         self.flush()
         if self.version not in kind.nullable:
@@ -183,7 +186,7 @@ class _Reader(Source):
         self.line(f"{variable} = buffer[position:end]; position = end")
 
     def array(self, kind: Kind[Any], variable: str, flexible: bool) -> None:
-        count = self.fresh("count")
+        count = self.number("count")
         self._run.append((count, "B" if flexible else "i"))
         self.flush()
         if flexible:
@@ -220,7 +223,7 @@ class _Reader(Source):
 
     def tags(self, known: list[tuple[Field, str]]) -> None:
         """The tagged fields that end every flexible struct. Known ones must have their size."""
-        count = self.fresh("tags")
+        count = self.number("tags")
         self._run.append((count, "B"))
         self.flush()
         for field, variable in known:
@@ -231,7 +234,7 @@ class _Reader(Source):
             if not known:
                 self.line(f"position = skip_tags(buffer, position, {count})")
                 return
-            tag, end = self.fresh("tag"), self.fresh("end")
+            tag, end = self.number("tag"), self.number("end")
             with self.block(f"for _ in range(ensure_tag_count(buffer, position, {count})):"):
                 self.line(f"{tag}, position = read_uvarint(buffer, position)")
                 self.line(f"{end}, position = read_uvarint(buffer, position)")

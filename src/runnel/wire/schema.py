@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast, dataclass_tra
 
 from runnel.ports import Readable
 from runnel.types import FileSlice
+from runnel.wire import hot
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -186,7 +187,13 @@ def _slotted(cls: type[M], schema: Schema, *, frozen: bool) -> type[M]:
     }
     if frozen:
         body["__setattr__"] = _refuse_change
-    return cast(type[M], type(cls.__name__, cls.__bases__, body))
+    base = hot.bases.get((cls.__module__, cls.__name__))
+    if base is None:
+        return cast(type[M], type(cls.__name__, cls.__bases__, body))
+    del body["__init__"]
+    made = type(cls.__name__, (base,), body | {"__slots__": ()})
+    hot.adopt(made, {field.name: field.default for field in schema.fields})
+    return cast(type[M], made)
 
 
 def _refuse_change(self: object, name: str, _value: object) -> None:

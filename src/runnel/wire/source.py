@@ -38,6 +38,14 @@ class Source:
         self._count += 1
         return f"{stem}_{self._count}"
 
+    def number(self, stem: str) -> str:
+        """A name for a length or a count, which never leaves the code."""
+        return self.fresh(stem)
+
+    def holder(self, stem: str, cls: object) -> str:
+        """A name for a value; `cls` is its class if it is a struct."""
+        return self.fresh(stem)
+
     def constant(self, stem: str, value: object) -> str:
         """A global name for a value; the same object gets the same name."""
         key = (stem, id(value))

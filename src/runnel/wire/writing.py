@@ -26,7 +26,7 @@ def write_source(schema: Schema, version: int) -> tuple[str, dict[str, Any]]:
         "ensure_text": primitives.ensure_text,
         "pack": struct.pack,
     }
-    writer = _Writer(schema.name, version, schema.is_flexible(version), namespace)
+    writer = Writer(schema.name, version, schema.is_flexible(version), namespace)
     with writer.block("def write_into(out, message, parts):"):
         writer.fields(schema, "message")
         writer.flush()
@@ -34,7 +34,7 @@ def write_source(schema: Schema, version: int) -> tuple[str, dict[str, Any]]:
     return writer.text(), namespace
 
 
-class _Writer(Source):
+class Writer(Source):
     def __init__(self, name: str, version: int, flexible: bool, namespace: dict[str, Any]) -> None:
         super().__init__(version, flexible, namespace)
         self._name = name
@@ -63,7 +63,7 @@ class _Writer(Source):
             self._run.append((expression, code))
             self.flush()
             return
-        length = self.fresh("length")
+        length = self.number("length")
         self.line(f"{length} = {expression} + 1")
         before = self._run
         with self.block(f"if {length} < 128:"):
@@ -121,7 +121,7 @@ class _Writer(Source):
                 self.line(f"assert len({expression}) == 16")
             self._run.append((expression, kind.code))
             return
-        variable = self.fresh(stem)
+        variable = self.holder(stem, kind.item)
         self.line(f"{variable} = {expression}")
         if kind.name == "struct":
             self.single(kind, variable)
@@ -184,7 +184,7 @@ class _Writer(Source):
         if item.code and item.name != "uuid":
             self.line(f"out += pack(f'>{{len({variable})}}{item.code}', *{variable})")
             return
-        element = self.fresh("element")
+        element = self.holder("element", item.item)
         with self.block(f"for {element} in {variable}:"):
             if item.name == "struct":
                 self.fields(schema_of(item.item), element)
@@ -201,7 +201,7 @@ class _Writer(Source):
         before = list(self._run)
         with self.block(f"if {' or '.join(conditions)}:"):
             self.flush()
-            count = self.fresh("tags")
+            count = self.number("tags")
             counted = " + ".join(f"(1 if {condition} else 0)" for condition in conditions)
             self.line(f"{count} = {counted}")
             self.line(f"out.append({count})")
@@ -228,7 +228,7 @@ class _Writer(Source):
 
     def tagged_struct(self, kind: Kind[Any], expression: str) -> None:
         """Unlike elsewhere, a nullable struct follows a varint here: 0 for null, else 1."""
-        variable = self.fresh("struct")
+        variable = self.holder("struct", kind.item)
         self.line(f"{variable} = {expression}")
         if self.version not in kind.nullable:
             self.fields(schema_of(kind.item), variable)
