@@ -49,8 +49,8 @@ class Failure(NamedTuple):
     """A cell that gave no figures."""
 
     target: str
-    round: int
     cell: str
+    round: int
     why: str
 
 

@@ -1,7 +1,8 @@
 """Topics that live as long as one load: made, waited for, deleted.
 
-A broker may answer CreateTopics before its own metadata shows a leader of every partition, so
-nothing is sent before Metadata says so. A broker that cannot create topics is used with the one
+A broker may answer CreateTopics before its own metadata shows a leader of every partition, and
+Kafka shows itself as the leader a moment before it serves; so nothing is sent before Metadata says
+so and ListOffsets answers for every partition. A broker that cannot create topics is used with the one
 it shows.
 """
 
@@ -17,11 +18,17 @@ from runnel.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from runnel.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.wire_client import Topic, WireClient
 
 CREATE_TIMEOUT_S = 60.0
 POLL_S = 0.005
+LATEST = -1
 
 
 @contextmanager
@@ -62,7 +69,7 @@ def make_topic(
 
 
 def await_topic(client: WireClient, name: str, partition_count: int) -> Topic:
-    """Ask Metadata until it shows a leader of every partition."""
+    """Ask until Metadata shows a leader of every partition, and all of them answer."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
     )
@@ -70,10 +77,22 @@ def await_topic(client: WireClient, name: str, partition_count: int) -> Topic:
     while time.monotonic() < deadline:
         (found,) = client.call(request).topics
         led = [row for row in found.partitions if row.leader_id >= 0 and not row.error_code]
-        if not found.error_code and len(led) == partition_count:
+        has_leaders = not found.error_code and len(led) == partition_count
+        if has_leaders and _serves(client, name, partition_count):
             return Topic(name, found.topic_id, partition_count)
         time.sleep(POLL_S)
     raise LoadError(f"{len(led)} of {partition_count} partitions of {name} have a leader")
+
+
+def _serves(client: WireClient, name: str, partition_count: int) -> bool:
+    rows = [
+        ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+        for index in range(partition_count)
+    ]
+    asked = ListOffsetsTopic(name=name, partitions=rows)
+    request = ListOffsetsRequest(replica_id=-1, topics=[asked], timeout_ms=30_000)
+    (answer,) = client.call(request).topics
+    return not any(row.error_code for row in answer.partitions)
 
 
 def _existing(client: WireClient, partition_count: int) -> Topic:

@@ -18,6 +18,7 @@ from bench.model import Scale, Target
 from bench.topics import passing_topic
 from tests.support.wire_client import WireClient
 
+SINK = "bare sink"  # the name of that target
 SINK_MEASURES = (
     "produce 1 KiB, 1 connection",
     "produce 1 KiB, 4 connections",

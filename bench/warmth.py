@@ -19,8 +19,13 @@ LIVE_LOADS = 3  # deleted topics of the targets before this one may still lie in
 SPARE_BYTES = 2_000_000_000  # loads whose size does not follow the scale
 
 
-def warm_page_cache_twice(folder: Path, scale: Scale) -> dict[str, object]:
+def warm_page_cache_twice(
+    folder: Path, scale: Scale, megabytes: int | None = None
+) -> dict[str, object]:
+    """By as many megabytes as the run will need, unless told otherwise."""
     size_bytes = LIVE_LOADS * scale.megabytes * 1_000_000 + SPARE_BYTES
+    if megabytes is not None:
+        size_bytes = megabytes * 1_000_000
     return {
         "warmed_bytes": size_bytes,
         "first_touch_mbps": machine.warm_page_cache(folder, size_bytes),
