@@ -62,6 +62,8 @@ class Rounds:
     def _measure(self, cell: Cell, target: Target, number: int) -> None:
         figures = cell.run(target, self._scale)
         for measure in cell.measures:
+            if measure.name not in figures:
+                continue  # not to be had of this target
             value, cpu, busy, cost = figures[measure.name]
             used = cost or (None, None, None, None)
             self.rows.append(
