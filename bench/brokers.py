@@ -24,13 +24,16 @@ from tests.support.wire_client import ClosedError, WireClient
 RUNNEL_SETTINGS = {"log.segment.delete.delay.ms": "1000"}
 DURABILITIES = ("os", "interval", "ack")
 READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 300.0  # with ten thousand partitions to sync
 METADATA_VERSION = 12
 
 Make = Callable[[Path], Broker]
 
 
 def _runnel(settings: Mapping[str, str], data_dir: Path) -> Broker:
-    return BrokerProcess(data_dir, settings=settings, port=free_port())
+    return BrokerProcess(
+        data_dir, settings=settings, port=free_port(), stop_timeout_s=STOP_TIMEOUT_S
+    )
 
 
 def maker(word: str) -> Make:
