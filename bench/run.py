@@ -128,9 +128,9 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
     for failure in outcome.failures:
         print(f"FAILED in round {failure.round}, {failure.target}: {failure.cell}: {failure.why}")
     missed = [verdict for verdict in outcome.verdicts if not verdict.met]
-    aims = sum(verdict.aim_met for verdict in outcome.verdicts)
+    aims = [verdict.aim_met for verdict in outcome.verdicts if verdict.goal.aim is not None]
     count = len(outcome.verdicts)
-    print(f"musts met: {count - len(missed)} of {count}; aims met: {aims} of {count}")
+    print(f"musts met: {count - len(missed)} of {count}; aims met: {sum(aims)} of {len(aims)}")
     print(f"every figure: {report.write(facts, outcome, options.results)}")
     return FAILED if outcome.failures else MISSED if missed else 0
 
