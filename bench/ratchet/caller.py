@@ -34,7 +34,7 @@ class Caller:
         self._unsent = memoryview(b"")
         self._reply: asyncio.Future[memoryview] | None = None
         self._loop.add_reader(self._sock.fileno(), self._on_readable)
-        transport = SocketTransport(self._loop, accepted, "ratchet", lambda _: None)
+        transport = SocketTransport(self._loop, accepted, "ratchet", lambda _: None, broker.warming)
         transport.start(
             Connection(
                 broker.handle,
