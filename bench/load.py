@@ -53,9 +53,7 @@ LARGE = Load(LARGE_RECORD_BYTES, 1000)
 SMALL = Load(SMALL_RECORD_BYTES, 9000)
 # Several requests per send, so that the generator is not busy with system calls.
 UNBATCHED = Load(SMALL_RECORD_BYTES, 1, in_flight=256, requests_per_send=32)
-FIFTY_PARTITIONS = Load(
-    SMALL_RECORD_BYTES, 1, partitions=50, partitions_per_request=50, in_flight=16
-)
+FIFTY_PARTITIONS = Load(SMALL_RECORD_BYTES, 1, partitions=50, partitions_per_request=50)
 
 
 class Result(NamedTuple):

@@ -98,3 +98,4 @@ class Cell(NamedTuple):
     run: Callable[[Target, Scale], Figures]
     starts_its_own: bool = False  # uses `Target.another`, and leaves the running broker alone
     is_quick: bool = True  # one of the lines that `QUICK=1` measures
+    is_repeated: bool = True  # else it takes a minute or more, and is run in the first round alone

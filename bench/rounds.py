@@ -40,9 +40,9 @@ class Rounds:
         self._scale = scale
 
     def run(self, cells: Sequence[Cell], count: int) -> None:
-        turns = [pair for pair in product(cells, self._targets) if _fits(*pair)]
-        with shown([_step(*pair) for pair in turns] * count) as progress:
-            for number in range(1, count + 1):
+        plan = [self._turns(cells, number) for number in range(1, count + 1)]
+        with shown([_step(*pair) for turns in plan for pair in turns]) as progress:
+            for number, turns in enumerate(plan, start=1):
                 for cell, target in turns:
                     step = _step(cell, target)
                     with progress.step(step, f"round {number}, {': '.join(step)}"):
@@ -51,6 +51,10 @@ class Rounds:
                     if target.pid is not None and target.name != SINK:
                         step = target.name, goals.MEMORY
                         self.attempt(step, number, partial(self._weigh, target, target.pid, number))
+
+    def _turns(self, cells: Sequence[Cell], number: int) -> list[tuple[Cell, Target]]:
+        wanted = [cell for cell in cells if cell.is_repeated or number == 1]
+        return [pair for pair in product(wanted, self._targets) if _fits(*pair)]
 
     def attempt(self, step: Step, number: int, act: Callable[[], None]) -> None:
         """Notes a failure. `number` is of the round."""
