@@ -81,7 +81,7 @@ def warm_page_cache(folder: Path, size_bytes: int) -> float:
 class Usage:
     """What a process and its children use from now on.
 
-    A child that ended meanwhile is not counted. None stands for a process that is not known, and
+    A child or thread that ended meanwhile is not counted. None stands for a process that is not known, and
     for what is then not known of it.
     """
 
@@ -96,7 +96,7 @@ class Usage:
         return Cost(
             now.user_s - before.user_s,
             now.system_s - before.system_s,
-            now.switches - before.switches,
+            max(0, now.switches - before.switches),
             now.rss_mb,
         )
 
