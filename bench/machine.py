@@ -81,8 +81,8 @@ def warm_page_cache(folder: Path, size_bytes: int) -> float:
 class Usage:
     """What a process and its children use from now on.
 
-    A child or thread that ended meanwhile is not counted. None stands for a process that is not known, and
-    for what is then not known of it.
+    A child or thread that ended meanwhile is not counted. None stands for a process that is not
+    known, and for what is then not known of it.
     """
 
     def __init__(self, pid: int | None) -> None:
