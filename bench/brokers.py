@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 
 from bench.kafka import Kafka
-from bench.load import parse_address
 from bench.model import Broker, Target
+from runnel.bench.load import parse_address
+from runnel.client.raw import ClosedError, WireClient
 from runnel.wire.messages.metadata import MetadataRequest
 from tests.support.kafka_tools import free_port
 from tests.support.process import BrokerError, BrokerProcess
-from tests.support.wire_client import ClosedError, WireClient
 
 # Deleted topics give their page cache back before the next load, as in the Kafka beside it; all
 # else is as shipped.

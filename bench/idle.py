@@ -6,14 +6,13 @@ Consumers do as real ones: a fetch session each, and a new fetch when half a sec
 import selectors
 import time
 
-from bench.frames import fetch_frame
-from bench.machine import Usage
-from bench.model import Address, Cost
-from bench.pipeline import LoadError
-from bench.topics import passing_topic
+from runnel.bench.frames import fetch_frame
+from runnel.bench.pipeline import LoadError
+from runnel.bench.topics import passing_topic
+from runnel.bench.usage import Cost, Usage
+from runnel.client.raw import Address, Topic, WireClient, decode_reply, encode_frame
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.fetch import FetchRequest
-from tests.support.wire_client import Topic, WireClient, decode_reply, encode_frame
 
 PARTITIONS = 1000
 CONSUMERS = 100

@@ -9,7 +9,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from bench.model import Address
+from runnel.client.raw import Address
 from tests.support.kafka_tools import CLUSTER_ID, QUIET, KafkaToolError, class_path, free_port
 
 HERE = Path(__file__).resolve().parent

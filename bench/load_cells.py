@@ -3,11 +3,12 @@
 The quick cells are those that the goals name; the others vary one or two things of them.
 """
 
-from bench import clients, cold, growth, load, mixed
+from bench import clients, cold, growth, mixed
 from bench.clients import LARGE_RECORDS, SMALL_RECORDS, UNBATCHED_RECORDS, ClientLoad
 from bench.figures import megabytes_cell, megabytes_figure, requests_cell, requests_figure
-from bench.load import FIFTY_PARTITIONS, LARGE, SMALL, UNBATCHED, Load, Result
 from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+from runnel.bench import load
+from runnel.bench.load import FIFTY_PARTITIONS, LARGE, SMALL, UNBATCHED, Load, Result
 from runnel.native.compression import Compression
 
 ALL = -1

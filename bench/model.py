@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-Address = tuple[str, int]
+from runnel.bench.usage import Cost
+from runnel.client.raw import Address
 
 
 class Broker(Protocol):
@@ -57,19 +58,6 @@ class Scale(NamedTuple):
 
 
 QUICK = Scale(1.5, 20_000, 500, 2000, 5.0)
-
-
-class Cost(NamedTuple):
-    """What the broker's processes used while a cell ran."""
-
-    user_s: float
-    system_s: float
-    switches: int  # of context, of own will or not
-    rss_mb: float  # afterwards
-
-    @property
-    def cpu_s(self) -> float:
-        return self.user_s + self.system_s
 
 
 class Figure(NamedTuple):

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.load import Load, measure, producers
-from bench.machine import Usage
-from bench.model import Broker, Cost, Target
-from bench.pipeline import LoadError
-from bench.topics import await_topic, make_topic
+from bench.model import Broker, Target
+from runnel.bench.load import Load, measure, producers
+from runnel.bench.pipeline import LoadError
+from runnel.bench.topics import await_topic, make_topic
+from runnel.bench.usage import Cost, Usage
+from runnel.client.raw import ClosedError, Topic, WireClient
 from runnel.wire.messages.metadata import MetadataRequest
-from tests.support.wire_client import ClosedError, Topic, WireClient
 
 ANSWER_TIMEOUT_S = 120.0
 POLL_S = 0.001

@@ -12,15 +12,16 @@ from itertools import product
 import psutil
 from confluent_kafka import KafkaException
 
-from bench import goals, machine
+from bench import goals
 from bench.model import Cell, Scale, Target
-from bench.pipeline import LoadError
 from bench.progress import Step, shown
 from bench.report import Failure, Row
 from bench.trust import SINK, SINK_MEASURES
+from runnel.bench.pipeline import LoadError
+from runnel.bench.usage import resident_mb
+from runnel.client.raw import ClosedError
 from tests.support.kafka_tools import KafkaToolError
 from tests.support.process import BrokerError
-from tests.support.wire_client import ClosedError
 
 # What a load may meet. The wire client's assertions are about what a broker answered.
 EXPECTED = (
@@ -75,7 +76,7 @@ class Rounds:
             )
 
     def _weigh(self, target: Target, pid: int, number: int) -> None:
-        processes = machine.resident(pid)
+        processes = resident_mb(pid)
         total_mb = sum(processes.values())
         self.rows.append(Row(target.name, number, goals.MEMORY, "MB", total_mb))
         self.processes.append({"target": target.name, "round": number, "rss_mb": processes})

@@ -25,9 +25,9 @@ from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
 from bench.kafka import kafka_version
 from bench.model import QUICK, Cell, Scale, Target
-from bench.pipeline import LoadError
 from bench.report import Outcome
 from bench.rounds import EXPECTED, Rounds
+from runnel.bench.pipeline import LoadError
 
 ROUNDS, QUICK_ROUNDS = 5, 3
 BUSY_ABOVE = 0.5

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from bench.model import Target
 from bench.trust import SINK, SINK_MEASURES
+from runnel.client.raw import Topic
 from runnel.wire.apis import APIS, ApiKey, request_header_version, response_header_version
 from runnel.wire.compiler import codec_for
 from runnel.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -35,7 +36,6 @@ from runnel.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from tests.support.wire_client import Topic
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = Topic("sink", b"sink".ljust(16, b"\1"), 64)

@@ -14,7 +14,7 @@ import termios
 from runnel.broker.connection import Connection
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
-from tests.support.wire_client import ClosedError
+from runnel.client.raw import ClosedError
 
 REPLY_BYTES_MAX = 2 << 20
 _SIZE = struct.Struct(">i")

@@ -11,8 +11,8 @@ from bench.brokers import Fleet
 from bench.cells import CELLS
 from bench.cold import evict
 from bench.model import Cell, Scale, Target
-from bench.pipeline import LoadError
-from tests.support.wire_client import Topic
+from runnel.bench.pipeline import LoadError
+from runnel.client.raw import Topic
 
 TINY = Scale(seconds=0.05, client_messages=1000, megabytes=5, samples=20, idle_s=0.2)
 TOO_LONG = ("1,000 partitions", "10,000 partitions", "5,000 connections")

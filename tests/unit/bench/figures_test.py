@@ -4,10 +4,10 @@ import pytest
 
 from bench.figures import latency_figures, megabytes_figure, requests_figure
 from bench.growth import Grown, kilobytes_each
-from bench.latency import Latency, percentiles
-from bench.load import Result
-from bench.model import Cost
 from bench.restart import Answered
+from runnel.bench.latency import Latency, percentiles
+from runnel.bench.load import Result
+from runnel.bench.usage import Cost
 
 COST = Cost(user_s=1.5, system_s=0.5, switches=10, rss_mb=40.0)
 RESULT = Result(seconds=4.0, request_count=1000, byte_count=8_000_000, busy=0.25, cost=COST)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from bench.frames import make_batch, produce_reply, produce_reply_shape, values
-from bench.load import FIFTY_PARTITIONS, LARGE, SMALL, UNBATCHED, Load
+from runnel.bench.frames import make_batch, produce_reply, produce_reply_shape, values
+from runnel.bench.load import FIFTY_PARTITIONS, LARGE, SMALL, UNBATCHED, Load
+from runnel.client.raw import Topic, WireClient
 from runnel.native import records
 from runnel.native.compression import Compression
 from runnel.wire.apis import APIS, ApiKey
-from tests.support.wire_client import Topic, WireClient
 
 MAX_BATCH_BYTES = 1_048_588  # Kafka's default of message.max.bytes
 TOPIC = Topic("some", bytes(16), 50)

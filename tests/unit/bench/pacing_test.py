@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.pipeline import Chunk, paced, until
+from runnel.bench.pipeline import Chunk, paced, until
 
 CHUNK = Chunk(memoryview(b"four requests"), 4)
 
@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     fake = Clock()
-    monkeypatch.setattr("bench.pipeline.time.perf_counter", fake)
+    monkeypatch.setattr("runnel.bench.pipeline.time.perf_counter", fake)
     return fake
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from bench.machine import Usage
+from runnel.bench.usage import Usage
 
 # A child of its own that turns for a while, and a thread that sleeps often.
 BUSY = """

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.pipeline import LoadError
+from runnel.bench.pipeline import LoadError
+from runnel.client.raw import Topic, WireClient
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.create_topics import (
     CreatableTopic,
@@ -23,7 +24,6 @@ from runnel.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.wire_client import Topic, WireClient
 
 TIMEOUT_S = 120.0
 POLL_S = 0.002
