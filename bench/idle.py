@@ -1,6 +1,7 @@
 """What a broker costs when nothing happens: many partitions, and consumers that wait for records.
 
-Consumers do as real ones: a fetch session each, and a new fetch when half a second passed.
+Consumers do as real ones: a fetch session each, and a new fetch when half a second passed. A
+broker syncs new partitions and removes deleted ones for a while; that is not part of idling.
 """
 
 import selectors
@@ -20,7 +21,6 @@ PARTITIONS_PER_CONSUMER = 10
 MAX_WAIT_MS = 500
 FETCH_MAX_BYTES = 50 * 1024 * 1024
 PARTITION_MAX_BYTES = 1024 * 1024
-SETTLE_S = 1.5
 
 
 class _Consumer:
@@ -60,7 +60,7 @@ class _Consumer:
 
 
 def idle(address: Address, pid: int, seconds: float) -> Cost:
-    """What the broker used in so many seconds."""
+    """What the broker used in so many seconds, after as many in which new partitions settle."""
     with (
         WireClient(address) as client,
         passing_topic(client, "idle", PARTITIONS) as topic,
@@ -69,7 +69,7 @@ def idle(address: Address, pid: int, seconds: float) -> Cost:
         consumers = [_Consumer(address, topic, number) for number in range(CONSUMERS)]
         for consumer in consumers:
             selector.register(consumer.client.sock, selectors.EVENT_READ, consumer)
-        _wait(selector, SETTLE_S)
+        _wait(selector, seconds)
         usage = Usage(pid)
         _wait(selector, seconds)
         cost = usage.cost()
