@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
     cells = chosen(CELLS, options.only, options.quick)
     if not cells:
         raise LoadError("no cell has such a name")
-    facts = {**machine.facts(), "kafka": kafka_version(), "rounds": count, "quick": options.quick}
+    facts = {**machine.facts(), "rounds": count, "quick": options.quick, "kafka": kafka_version()}
     folder = _folder(stack)
     facts.update(warmth.warm_page_cache_twice(folder, scale, options.warm_cache))
     print(_preface(facts, count))
