@@ -69,7 +69,7 @@ def warm_page_cache(folder: Path, size_bytes: int) -> float:
     path = folder / "warm"
     started = time.perf_counter()
     with path.open("wb", buffering=0) as file:
-        for _ in range(size_bytes // CHUNK_BYTES):
+        for _ in range(-(-size_bytes // CHUNK_BYTES)):
             file.write(chunk)
     seconds = time.perf_counter() - started
     path.unlink()

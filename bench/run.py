@@ -64,17 +64,22 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
     facts = {**machine.facts(), "rounds": count, "quick": options.quick, "kafka": kafka_version()}
     folder = _folder(stack)
     facts.update(warmth.warm_page_cache_twice(folder, scale, options.warm_cache))
-    print(_preface(facts, count))
+    print(_preface(facts, count), flush=True)
     fleet = Fleet(folder)
     stack.callback(fleet.end)
     # A second Ctrl-C shall not keep the first from ending all that runs.
     stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)
     beside = COLUMNS if options.column is None else options.column
     words = [options.reference, options.subject, *beside]
-    targets = [fleet.start(word) for word in dict.fromkeys(words)]
+    targets = []
+    for word in dict.fromkeys(words):
+        _say(f"starting {word}")
+        targets.append(fleet.start(word))
     for target in targets:
-        warmth.warm_up(target, cells, options.warm_up)
-    rounds = Rounds([*targets, stack.enter_context(sink.running())], scale)
+        _say(f"warming up {target.name} for {options.warm_up:g} s")
+        warmth.warm_up(target, options.warm_up)
+    loaded = [*targets, stack.enter_context(sink.running())]
+    rounds = Rounds(loaded, scale, alone=targets[1].name if options.quick else None)
     rounds.run(cells, count)
     return facts, _judged(targets, rounds, scale)
 
@@ -133,6 +138,11 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
     print(f"musts met: {count - len(missed)} of {count}; aims met: {sum(aims)} of {len(aims)}")
     print(f"every figure: {report.write(facts, outcome, options.results)}")
     return FAILED if outcome.failures else MISSED if missed else 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _preface(facts: Mapping[str, object], rounds: int) -> str:
