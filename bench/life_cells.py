@@ -57,7 +57,7 @@ def _growth(counts: tuple[int, ...]) -> Cell:
         return figures
 
     measures = (*memories.values(), *starts.values(), *([each] if is_large else []))
-    return Cell(measures, run, True, is_quick=is_large, is_repeated=not is_large)
+    return Cell(measures, run, True, is_quick=is_large, is_repeated=not is_large, is_own=is_large)
 
 
 def _idle() -> Cell:
@@ -69,7 +69,7 @@ def _idle() -> Cell:
         cost = idle.idle(target.address, target.pid, scale.idle_s)
         return {measure.name: Figure(cost.cpu_s / scale.idle_s * 100, cost=cost)}
 
-    return Cell((measure,), run)
+    return Cell((measure,), run, is_repeated=False)
 
 
 LIFE_CELLS: tuple[Cell, ...] = (

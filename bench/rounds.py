@@ -31,14 +31,15 @@ EXPECTED = (
 
 
 class Rounds:
-    """Fills its lists while it runs."""
+    """Fills its lists while it runs. `alone` is the target to which `Cell.is_own` applies."""
 
-    def __init__(self, targets: Sequence[Target], scale: Scale) -> None:
+    def __init__(self, targets: Sequence[Target], scale: Scale, alone: str | None = None) -> None:
         self.rows: list[Row] = []
         self.processes: list[Mapping[str, object]] = []
         self.failures: list[Failure] = []
         self._targets = targets
         self._scale = scale
+        self._alone = alone
 
     def run(self, cells: Sequence[Cell], count: int) -> None:
         plan = [self._turns(cells, number) for number in range(1, count + 1)]
@@ -55,7 +56,11 @@ class Rounds:
 
     def _turns(self, cells: Sequence[Cell], number: int) -> list[tuple[Cell, Target]]:
         wanted = [cell for cell in cells if cell.is_repeated or number == 1]
-        return [pair for pair in product(wanted, self._targets) if _fits(*pair)]
+        return [
+            (cell, target)
+            for cell, target in product(wanted, self._targets)
+            if _fits(cell, target) and not (cell.is_own and self._alone not in (None, target.name))
+        ]
 
     def attempt(self, step: Step, number: int, act: Callable[[], None]) -> None:
         """Notes a failure. `number` is of the round."""
