@@ -69,8 +69,9 @@ faults: $(STAMP) ## the long fault suites: 500 seeds, 20 kill -9 cycles, every t
 	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
 	$(BIN)/python -m tests.planted.run
 
-bench: bytecode ## speed and memory of a broker on this machine
-	$(BIN)/python -m bench.run $(ARGS)
+bench: bytecode ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
+	$(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(ARGS)
 
 compat: $(STAMP) ## real clients and tools: Java, Go, librdkafka, Kafka's log dump (needs mvn, go)
 	tests/compat/run.sh $(ARGS)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
-from bench.pipeline import LoadError
+from runnel.bench.pipeline import LoadError
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")

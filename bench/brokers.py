@@ -12,25 +12,28 @@ from pathlib import Path
 import psutil
 
 from bench.kafka import Kafka
-from bench.load import parse_address
 from bench.model import Broker, Target
+from runnel.bench.load import parse_address
+from runnel.client.raw import ClosedError, WireClient
 from runnel.wire.messages.metadata import MetadataRequest
 from tests.support.kafka_tools import free_port
 from tests.support.process import BrokerError, BrokerProcess
-from tests.support.wire_client import ClosedError, WireClient
 
 # Deleted topics give their page cache back before the next load, as in the Kafka beside it; all
 # else is as shipped.
 RUNNEL_SETTINGS = {"log.segment.delete.delay.ms": "1000"}
 DURABILITIES = ("os", "interval", "ack")
 READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 300.0  # with ten thousand partitions to sync
 METADATA_VERSION = 12
 
 Make = Callable[[Path], Broker]
 
 
 def _runnel(settings: Mapping[str, str], data_dir: Path) -> Broker:
-    return BrokerProcess(data_dir, settings=settings, port=free_port())
+    return BrokerProcess(
+        data_dir, settings=settings, port=free_port(), stop_timeout_s=STOP_TIMEOUT_S
+    )
 
 
 def maker(word: str) -> Make:

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from bench.frames import values
-from bench.load import LARGE_RECORD_BYTES, PARTITIONS, SMALL_RECORD_BYTES, Result
-from bench.machine import Usage
-from bench.model import Address
-from bench.pipeline import LoadError
-from bench.topics import passing_topic
-from tests.support.wire_client import WireClient
+from runnel.bench.frames import values
+from runnel.bench.load import LARGE_RECORD_BYTES, PARTITIONS, SMALL_RECORD_BYTES, Result
+from runnel.bench.pipeline import LoadError
+from runnel.bench.topics import passing_topic
+from runnel.bench.usage import Usage
+from runnel.client.raw import Address, WireClient
 
 QUEUE_MESSAGES_MAX = 100_000
 BATCH_BYTES_MAX = 1_000_000

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.beside import Link, beside
-from bench.frames import Batch
-from bench.latency import Latency, sync_produce
-from bench.load import LARGE, PARTITIONS, Load, Result, fetch_chunks, fetching, fill, measure
-from bench.model import Address
-from bench.pipeline import LoadError, drive
-from bench.topics import passing_topic
-from tests.support.wire_client import Topic, WireClient
+from runnel.bench.frames import Batch
+from runnel.bench.latency import Latency, sync_produce
+from runnel.bench.load import LARGE, PARTITIONS, Load, Result, fetch_chunks, fetching, fill, measure
+from runnel.bench.pipeline import LoadError, drive
+from runnel.bench.topics import passing_topic
+from runnel.client.raw import Address, Topic, WireClient
 
 ONE_LARGE_RECORD = Load(LARGE.record_bytes, 1)
 INTERVAL_S = 1 / 500

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from bench.latency import Latency
-from bench.load import Result
-from bench.machine import Usage
-from bench.model import Cell, Cost, Figure, Figures, Measure, Scale, Target
+from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+from runnel.bench.latency import Latency
+from runnel.bench.load import Result
+from runnel.bench.usage import Cost, Usage
 
 REQUESTS, MEGABYTES, MICROSECONDS = "requests/s", "MB/s", "us"
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bench.load import UNBATCHED, Result, produce
-from bench.machine import Usage
-from bench.model import Address, Broker
+from bench.model import Broker
 from bench.restart import Answered, Partitions, start
+from runnel.bench.load import UNBATCHED, Result, produce
+from runnel.bench.usage import Usage
+from runnel.client.raw import Address
 
 
 class Grown(NamedTuple):

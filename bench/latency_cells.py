@@ -1,11 +1,13 @@
 """Cells of latency: at rest, at half load, with every ack on disk, beside cold reads."""
 
-from bench import cold, latency
+from bench import cold
 from bench.figures import latency_cell
-from bench.latency import ONE_RECORD, Latency
+from bench.half_load import half_load
 from bench.load_cells import ON_DISK
-from bench.machine import Usage
 from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+from runnel.bench import latency
+from runnel.bench.latency import ONE_RECORD, Latency
+from runnel.bench.usage import Usage
 
 ON_DISK_SAMPLES_MAX = 1000  # a sync of the disk takes milliseconds on some
 
@@ -19,12 +21,12 @@ def _end_to_end(target: Target, scale: Scale) -> Latency:
 
 
 def _sync_at_half_load(target: Target, scale: Scale) -> Latency:
-    with latency.half_load(target.address, scale.seconds):
+    with half_load(target.address, scale.seconds):
         return _sync(target, scale)
 
 
 def _end_to_end_at_half_load(target: Target, scale: Scale) -> Latency:
-    with latency.half_load(target.address, scale.seconds):
+    with half_load(target.address, scale.seconds):
         return _end_to_end(target, scale)
 
 

@@ -17,7 +17,7 @@ def _start() -> Cell:
     return Cell((measure,), run, starts_its_own=True)
 
 
-def _reopen(count: int, *, is_quick: bool) -> Cell:
+def _reopen(count: int) -> Cell:
     clean = Measure(f"reopen {count:,} partitions, clean stop", "s")
     killed = Measure(f"reopen {count:,} partitions, kill -9", "s")
 
@@ -34,15 +34,16 @@ def _reopen(count: int, *, is_quick: bool) -> Cell:
                 figures[measure.name] = Figure(opened.seconds, cost=opened.cost)
         return figures
 
-    return Cell((clean, killed), run, starts_its_own=True, is_quick=is_quick)
+    is_large = count >= TEN_THOUSAND
+    return Cell((clean, killed), run, True, is_quick=not is_large, is_repeated=not is_large)
 
 
-def _growth(counts: tuple[int, ...], *, is_quick: bool) -> Cell:
-    """The last measure is what each partition beyond the first count takes."""
+def _growth(counts: tuple[int, ...]) -> Cell:
+    """Goals are about ten thousand partitions, and then also about what each one more takes."""
+    is_large = max(counts) >= TEN_THOUSAND
     memories = {count: Measure(f"memory, {count:,} partitions", "MB") for count in counts}
     starts = {count: Measure(f"start, {count:,} partitions", "s") for count in counts}
     each = Measure("memory per partition", "KB")
-    measures = (*memories.values(), *starts.values())
 
     def run(target: Target, _scale: Scale) -> Figures:
         figures = {}
@@ -51,11 +52,12 @@ def _growth(counts: tuple[int, ...], *, is_quick: bool) -> Cell:
         for count, opened, memory_mb in grown:
             figures[memories[count].name] = Figure(memory_mb, cost=opened.cost)
             figures[starts[count].name] = Figure(opened.seconds, cost=opened.cost)
-        if is_quick:
+        if is_large:
             figures[each.name] = Figure(growth.kilobytes_each(grown[0], grown[-1]))
         return figures
 
-    return Cell((*measures, each) if is_quick else measures, run, True, is_quick)
+    measures = (*memories.values(), *starts.values(), *([each] if is_large else []))
+    return Cell(measures, run, True, is_quick=is_large, is_repeated=not is_large, is_own=is_large)
 
 
 def _idle() -> Cell:
@@ -67,14 +69,14 @@ def _idle() -> Cell:
         cost = idle.idle(target.address, target.pid, scale.idle_s)
         return {measure.name: Figure(cost.cpu_s / scale.idle_s * 100, cost=cost)}
 
-    return Cell((measure,), run)
+    return Cell((measure,), run, is_repeated=False)
 
 
 LIFE_CELLS: tuple[Cell, ...] = (
     _idle(),
     _start(),
-    _reopen(THOUSAND, is_quick=True),
-    _reopen(TEN_THOUSAND, is_quick=False),
-    _growth((10, 100), is_quick=False),
-    _growth((THOUSAND, TEN_THOUSAND), is_quick=True),
+    _reopen(THOUSAND),
+    _reopen(TEN_THOUSAND),
+    _growth((10, 100)),
+    _growth((THOUSAND, TEN_THOUSAND)),
 )

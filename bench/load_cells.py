@@ -3,11 +3,12 @@
 The quick cells are those that the goals name; the others vary one or two things of them.
 """
 
-from bench import clients, cold, growth, load, mixed
+from bench import clients, cold, growth, mixed
 from bench.clients import LARGE_RECORDS, SMALL_RECORDS, UNBATCHED_RECORDS, ClientLoad
 from bench.figures import megabytes_cell, megabytes_figure, requests_cell, requests_figure
-from bench.load import FIFTY_PARTITIONS, LARGE, SMALL, UNBATCHED, Load, Result
 from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+from runnel.bench import load
+from runnel.bench.load import FIFTY_PARTITIONS, LARGE, SMALL, UNBATCHED, Load, Result
 from runnel.native.compression import Compression
 
 ALL = -1
@@ -36,13 +37,14 @@ def _requests(name: str, what: Load, *, is_quick: bool = True) -> Cell:
     )
 
 
-def _client_produce(name: str, what: ClientLoad) -> Cell:
+def _client_produce(name: str, what: ClientLoad, part: int = 1) -> Cell:
+    """`part`: of how many parts of the bytes one is sent, where the client takes long."""
     return megabytes_cell(
         name,
         lambda target, scale: clients.produce(
             target.address,
             what,
-            messages=scale.megabytes * 1_000_000 // what.record_bytes,
+            messages=scale.megabytes * 1_000_000 // what.record_bytes // part,
             pid=target.pid,
         ),
     )
@@ -115,8 +117,8 @@ def _client_unbatched() -> Cell:
 LOAD_CELLS: tuple[Cell, ...] = (
     _client_produce("produce 1 KiB, librdkafka, acks=1", LARGE_RECORDS),
     _client_produce("produce 1 KiB, librdkafka, acks=all", LARGE_RECORDS._replace(acks="all")),
-    _client_produce("produce 100 B, librdkafka, none", SMALL_RECORDS),
-    _client_produce("produce 100 B, librdkafka, lz4", SMALL_RECORDS._replace(codec="lz4")),
+    _client_produce("produce 100 B, librdkafka, none", SMALL_RECORDS, part=3),
+    _client_produce("produce 100 B, librdkafka, lz4", SMALL_RECORDS._replace(codec="lz4"), part=3),
     _produce("produce 1 KiB, 1 connection", LARGE, is_quick=True),
     _produce("produce 1 KiB, 4 connections", LARGE._replace(connections=4), is_quick=True),
     _produce("produce 1 KiB, 16 connections", LARGE._replace(connections=16)),

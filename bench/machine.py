@@ -11,8 +11,6 @@ from pathlib import Path
 
 import psutil
 
-from bench.model import Cost
-
 ROOT = Path(__file__).resolve().parents[1]
 CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -71,65 +69,8 @@ def warm_page_cache(folder: Path, size_bytes: int) -> float:
     path = folder / "warm"
     started = time.perf_counter()
     with path.open("wb", buffering=0) as file:
-        for _ in range(size_bytes // CHUNK_BYTES):
+        for _ in range(-(-size_bytes // CHUNK_BYTES)):
             file.write(chunk)
     seconds = time.perf_counter() - started
     path.unlink()
     return size_bytes / 1e6 / seconds
-
-
-class Usage:
-    """What a process and its children use from now on.
-
-    A child that ended meanwhile is not counted. None stands for a process that is not known, and
-    for what is then not known of it.
-    """
-
-    def __init__(self, pid: int | None) -> None:
-        self._pid = pid
-        self._before = self._now()
-
-    def cost(self) -> Cost | None:
-        before, now = self._before, self._now()
-        if before is None or now is None:
-            return None
-        return Cost(
-            now.user_s - before.user_s,
-            now.system_s - before.system_s,
-            now.switches - before.switches,
-            now.rss_mb,
-        )
-
-    def _now(self) -> Cost | None:
-        if self._pid is None:
-            return None
-        parent = psutil.Process(self._pid)
-        user_s, system_s, switches, rss_bytes = 0.0, 0.0, 0, 0
-        for process in (parent, *parent.children(recursive=True)):
-            times, switched = process.cpu_times(), _switches(process.pid)
-            user_s += times.user
-            system_s += times.system
-            switches += switched
-            rss_bytes += process.memory_info().rss
-        return Cost(user_s, system_s, switches, rss_bytes / 1e6)
-
-
-def resident(pid: int) -> dict[str, float]:
-    """Megabytes of a process and each below it, by pid and name."""
-    parent = psutil.Process(pid)
-    return {
-        f"{process.pid} {process.name()}": process.memory_info().rss / 1e6
-        for process in (parent, *parent.children(recursive=True))
-    }
-
-
-def _switches(pid: int) -> int:
-    """Of all threads: the kernel counts them for each thread alone."""
-    total = 0
-    for status in Path(f"/proc/{pid}/task").glob("*/status"):
-        try:
-            lines = status.read_text().splitlines()
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # the thread ended
-        total += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
-    return total

@@ -5,12 +5,20 @@ The consumer reads what was written before, over and over, so that neither waits
 
 import time
 
-from bench.load import LARGE, PARTITIONS, Result, fetch_chunks, fetching, fill, producers, spread
-from bench.machine import Usage
-from bench.model import Address
-from bench.pipeline import drive, until
-from bench.topics import passing_topic
-from tests.support.wire_client import WireClient
+from runnel.bench.load import (
+    LARGE,
+    PARTITIONS,
+    Result,
+    fetch_chunks,
+    fetching,
+    fill,
+    producers,
+    spread,
+)
+from runnel.bench.pipeline import drive, until
+from runnel.bench.topics import passing_topic
+from runnel.bench.usage import Usage
+from runnel.client.raw import Address, WireClient
 
 
 def both(

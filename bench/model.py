@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-Address = tuple[str, int]
+from runnel.bench.usage import Cost
+from runnel.client.raw import Address
 
 
 class Broker(Protocol):
@@ -53,23 +54,10 @@ class Scale(NamedTuple):
     client_messages: int = 100_000  # unbatched, by a real client
     megabytes: int = 1000
     samples: int = 10_000
-    idle_s: float = 10.0
+    idle_s: float = 20.0
 
 
-QUICK = Scale(1.5, 20_000, 500, 2000, 5.0)
-
-
-class Cost(NamedTuple):
-    """What the broker's processes used while a cell ran."""
-
-    user_s: float
-    system_s: float
-    switches: int  # of context, of own will or not
-    rss_mb: float  # afterwards
-
-    @property
-    def cpu_s(self) -> float:
-        return self.user_s + self.system_s
+QUICK = Scale(1.5, 20_000, 500, 2000, 10.0)
 
 
 class Figure(NamedTuple):
@@ -98,3 +86,5 @@ class Cell(NamedTuple):
     run: Callable[[Target, Scale], Figures]
     starts_its_own: bool = False  # uses `Target.another`, and leaves the running broker alone
     is_quick: bool = True  # one of the lines that `QUICK=1` measures
+    is_repeated: bool = True  # else it takes long, and is run in the first round alone
+    is_own: bool = False  # its goals compare a broker with itself: a quick run spares the others

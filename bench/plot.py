@@ -2,8 +2,8 @@
 
     python -m bench.plot bench/results/RUN.jsonl docs/img/bench.svg
 
-All bars read the same way: to the right is better, 1 is Kafka (or Runnel itself, or the amount
-allowed, where a line says so), and the scale is logarithmic. Written as SVG by hand; the colours
+All bars read the same way: to the right is better, 1 is Kafka, or what is allowed where a line says
+so, and the scale is logarithmic. Written as SVG by hand; the colours
 suit light and dark pages.
 """
 
@@ -50,19 +50,20 @@ def bars(lines: Sequence[Mapping[str, object]]) -> list[Bar]:
 def _bar(line: Mapping[str, object]) -> Bar:
     compared, must = _number(line["compared"]), _number(line["must"])
     aim = None if line["aim"] is None else _number(line["aim"])
-    is_amount = line["by"] == "amount"
-    one = must if is_amount else 1.0
+    is_beside_kafka = line["by"] in ("value", "cpu")
+    one = 1.0 if is_beside_kafka else must
 
     def better(value: float) -> float:
         return value / one if line["at_least"] else one / value
 
-    note = {"amount": f" (1 = {must:g})", "itself": " (1 = itself)"}.get(str(line["by"]), "")
+    suffix = "" if line["by"] == "amount" else "x"
+    note = "" if is_beside_kafka else f" (1 = {must:g}{suffix})"
     return Bar(
         str(line["label"]).partition(", against ")[0] + note,
         better(compared),
         better(must),
         None if aim is None else better(aim),
-        f"{compared:.3g}" if is_amount else f"{compared:.3g}x",
+        f"{compared:.3g}{suffix}",
         "missed" if not line["met"] else "aim" if line["aim_met"] else "met",
     )
 

@@ -49,8 +49,8 @@ class Failure(NamedTuple):
     """A cell that gave no figures."""
 
     target: str
-    round: int
     cell: str
+    round: int
     why: str
 
 
@@ -153,7 +153,7 @@ def _goal_line(
         f"{verdict.compared:.3g}{suffix}",
         f"{sign} {goal.must:.3g}{suffix}",
         "" if goal.aim is None else f"{goal.aim:.3g}{suffix}",
-        "NO" if not verdict.met else "aim" if verdict.aim_met else "yes",
+        "NO" if not verdict.met else "aim" if goal.aim and verdict.aim_met else "yes",
         *_other_columns(values),
     ]
 

@@ -12,20 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.load import Load, measure, producers
-from bench.machine import Usage
-from bench.model import Broker, Cost, Target
-from bench.pipeline import LoadError
-from bench.topics import await_topic, make_topic
-from runnel.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from bench.model import Broker, Target
+from runnel.bench.load import Load, measure, producers
+from runnel.bench.pipeline import LoadError
+from runnel.bench.topics import await_topic, make_topic
+from runnel.bench.usage import Cost, Usage
+from runnel.client.raw import ClosedError, Topic, WireClient
 from runnel.wire.messages.metadata import MetadataRequest
-from tests.support.wire_client import ClosedError, Topic, WireClient
 
-LATEST = -1
 ANSWER_TIMEOUT_S = 120.0
 POLL_S = 0.001
 PARTITIONS_PER_TOPIC = 1000
@@ -121,30 +115,8 @@ class Partitions:
         usage = Usage(self._broker.pid)
         with connect(self._broker) as client:
             for topic in self._topics:
-                await_topic(client, topic.name, topic.partition_count)
-            for topic in self._topics:
-                self._await_ends(client, topic)
+                await_topic(client, topic.name, topic.partition_count, self._end_offset)
             return _answered(started, usage)
-
-    def _await_ends(self, client: WireClient, topic: Topic) -> None:
-        rows = [
-            ListOffsetsPartition(partition_index=index, timestamp=LATEST)
-            for index in range(topic.partition_count)
-        ]
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            topics=[ListOffsetsTopic(name=topic.name, partitions=rows)],
-            timeout_ms=30_000,
-        )
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while time.monotonic() < deadline:
-            (answer,) = client.call(request).topics
-            if not any(row.error_code for row in answer.partitions):
-                break
-            time.sleep(POLL_S)
-        wrong = [row for row in answer.partitions if row.offset != self._end_offset]
-        if wrong:
-            raise LoadError(f"{len(wrong)} partitions without their records: {wrong[0]}")
 
 
 def _answered(started: float, usage: Usage) -> Answered:

@@ -10,36 +10,37 @@ goal's must is missed, 2 if the run itself failed. All that it started has ended
 """
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 
 from bench import goals, machine, report, sink, trust, warmth
 from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
 from bench.kafka import kafka_version
 from bench.model import QUICK, Cell, Scale, Target
-from bench.pipeline import LoadError
-from bench.progress import Shown, Step, shown
-from bench.report import Failure, Outcome, Row
-from tests.support.kafka_tools import KafkaToolError
-from tests.support.process import BrokerError
-from tests.support.wire_client import ClosedError
+from bench.report import Outcome
+from bench.rounds import EXPECTED, Rounds
+from runnel.bench.pipeline import LoadError
 
 ROUNDS, QUICK_ROUNDS = 5, 3
 BUSY_ABOVE = 0.5
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 COLUMNS = ("runnel:interval",)  # as shipped
-SINK = "bare sink"
-# What a cell may meet; anything else is a bug of the benchmark and ends it with a traceback.
-EXPECTED = (LoadError, ClosedError, BrokerError, KafkaToolError, OSError, AssertionError)
+SCALES = f"how much a cell does: {', '.join(Scale._fields)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _arguments().parse_args(argv)
+    parser = _arguments()
+    options = parser.parse_args(argv)
+    if options.reference == options.subject:
+        parser.error("a broker cannot be compared with itself")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -55,116 +56,70 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, object], Outcome]:
-    scale = QUICK if options.quick else Scale()
-    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    scale = (QUICK if options.quick else Scale())._replace(**dict(options.scale))
+    count = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     cells = chosen(CELLS, options.only, options.quick)
     if not cells:
         raise LoadError("no cell has such a name")
-    facts = {**machine.facts(), "kafka": kafka_version(), "rounds": rounds, "quick": options.quick}
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="runnel-bench-")))
-    # Cells put theirs in it too: one folder to delete, whatever happens.
-    stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
-    tempfile.tempdir = str(folder)
-    facts.update(warmth.warm_page_cache_twice(folder, scale))
-    print(_preface(facts, rounds))
+    facts = {**machine.facts(), "rounds": count, "quick": options.quick, "kafka": kafka_version()}
+    folder = _folder(stack)
+    facts.update(warmth.warm_page_cache_twice(folder, scale, options.warm_cache))
+    print(_preface(facts, count), flush=True)
     fleet = Fleet(folder)
-    stack.callback(_uninterrupted, fleet)
+    stack.callback(fleet.end)
+    # A second Ctrl-C shall not keep the first from ending all that runs.
+    stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)
     beside = COLUMNS if options.column is None else options.column
     words = [options.reference, options.subject, *beside]
-    targets = [fleet.start(word) for word in dict.fromkeys(words)]
+    targets = []
+    for word in dict.fromkeys(words):
+        _say(f"starting {word}")
+        targets.append(fleet.start(word))
     for target in targets:
-        warmth.warm_up(target, cells, options.warm_up)
+        _say(f"warming up {target.name} for {options.warm_up:g} s")
+        warmth.warm_up(target, options.warm_up)
     loaded = [*targets, stack.enter_context(sink.running())]
-    with shown(_steps(loaded, cells, rounds)) as progress:
-        found = _Found(progress)
-        for number in range(1, rounds + 1):
-            found.round(number, loaded, cells, scale)
-    figures = {target.name: report.medians(found.rows, target.name) for target in loaded}
+    rounds = Rounds(loaded, scale, alone=targets[1].name if options.quick else None)
+    rounds.run(cells, count)
+    return facts, _judged(targets, rounds, scale)
+
+
+def _folder(stack: ExitStack) -> Path:
+    """Cells put theirs in it too: one folder to delete, whatever happens."""
+    stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="runnel-bench-"))
+    stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+    tempfile.tempdir = folder
+    return Path(folder)
+
+
+def _judged(targets: Sequence[Target], rounds: Rounds, scale: Scale) -> Outcome:
     names = [target.name for target in targets]
-    lines = trust.against_sink(figures[SINK], [figures[name] for name in names])
-    if targets[0].name == "kafka":
-        lines += trust.against_perf_tools(targets[0], figures["kafka"], scale)
-    verdicts = goals.judge(figures[names[0]], figures[names[1]])
-    return facts, Outcome(names, found.rows, found.processes, verdicts, lines, found.failures)
+    figures = [report.medians(rounds.rows, name) for name in names]
+    lines = trust.against_sink(report.medians(rounds.rows, trust.SINK), figures)
+    if names[0] == "kafka":
 
+        def ask_perf_tools() -> None:
+            lines.extend(trust.against_perf_tools(targets[0], figures[0], scale))
 
-def _uninterrupted(fleet: Fleet) -> None:
-    """A second Ctrl-C does not leave brokers behind."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    fleet.end()
-    signal.signal(signal.SIGINT, before)
-
-
-class _Found:
-    """Gathers what the rounds give."""
-
-    def __init__(self, progress: Shown) -> None:
-        self.rows: list[Row] = []
-        self.processes: list[Mapping[str, object]] = []
-        self.failures: list[Failure] = []
-        self._progress = progress
-
-    def round(
-        self, number: int, targets: Sequence[Target], cells: Sequence[Cell], scale: Scale
-    ) -> None:
-        for cell in cells:
-            for target in targets:
-                if _is_for(cell, target):
-                    name = cell.measures[0].name
-                    text = f"round {number}, {target.name}: {name}"
-                    with self._progress.step((target.name, name), text):
-                        self._measure(cell, target, scale, number)
-        for target in targets:
-            if target.pid is not None and target.name != SINK:
-                self._weigh(target, number)
-
-    def _measure(self, cell: Cell, target: Target, scale: Scale, number: int) -> None:
-        try:
-            figures = cell.run(target, scale)
-        except EXPECTED as error:
-            why = f"{type(error).__name__}: {error}"
-            self.failures.append(Failure(target.name, number, cell.measures[0].name, why))
-            return
-        for measure in cell.measures:
-            value, cpu, busy, cost = figures[measure.name]
-            used = cost or (None, None, None, None)
-            self.rows.append(
-                Row(target.name, number, measure.name, measure.unit, value, cpu, busy, *used)
-            )
-
-    def _weigh(self, target: Target, number: int) -> None:
-        assert target.pid is not None
-        processes = machine.resident(target.pid)
-        total_mb = sum(processes.values())
-        self.rows.append(Row(target.name, number, goals.MEMORY, "MB", total_mb))
-        self.processes.append({"target": target.name, "round": number, "rss_mb": processes})
-
-
-def _is_for(cell: Cell, target: Target) -> bool:
-    if target.name == SINK:
-        return any(measure.name in trust.SINK_MEASURES for measure in cell.measures)
-    return target.another is not None or not cell.starts_its_own
-
-
-def _steps(targets: Sequence[Target], cells: Sequence[Cell], rounds: int) -> list[Step]:
-    one = [
-        (target.name, cell.measures[0].name)
-        for cell in cells
-        for target in targets
-        if _is_for(cell, target)
-    ]
-    return one * rounds
+        rounds.attempt(("kafka", "its own perf tools"), 0, ask_perf_tools)
+    verdicts = goals.judge(figures[0], figures[1])
+    return Outcome(names, rounds.rows, rounds.processes, verdicts, lines, rounds.failures)
 
 
 def chosen(cells: Sequence[Cell], words: Sequence[str], quick: bool) -> list[Cell]:
-    """Those with one of the words in the name of a measure; all, or the quick ones, without."""
+    """All, or the quick ones; with words, those that have one in the name of a measure.
+
+    A word that is the whole name of a measure stands for that one alone.
+    """
     if not words:
         return [cell for cell in cells if cell.is_quick or not quick]
-    return [cell for cell in cells if any(_names(cell, word) for word in words)]
+    names = {measure.name for cell in cells for measure in cell.measures}
 
+    def is_wanted(name: str) -> bool:
+        return any(word == name if word in names else word in name for word in words)
 
-def _names(cell: Cell, word: str) -> bool:
-    return any(word in measure.name for measure in cell.measures)
+    return [cell for cell in cells if any(is_wanted(measure.name) for measure in cell.measures)]
 
 
 def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Namespace) -> int:
@@ -178,11 +133,16 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
     for failure in outcome.failures:
         print(f"FAILED in round {failure.round}, {failure.target}: {failure.cell}: {failure.why}")
     missed = [verdict for verdict in outcome.verdicts if not verdict.met]
-    aims = sum(verdict.aim_met for verdict in outcome.verdicts)
+    aims = [verdict.aim_met for verdict in outcome.verdicts if verdict.goal.aim is not None]
     count = len(outcome.verdicts)
-    print(f"musts met: {count - len(missed)} of {count}; aims met: {aims} of {count}")
+    print(f"musts met: {count - len(missed)} of {count}; aims met: {sum(aims)} of {len(aims)}")
     print(f"every figure: {report.write(facts, outcome, options.results)}")
     return FAILED if outcome.failures else MISSED if missed else 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _preface(facts: Mapping[str, object], rounds: int) -> str:
@@ -205,6 +165,14 @@ def _spelled(facts: object) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
+def _scale(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    if name not in Scale._fields:
+        raise ValueError(f"{name!r} is none of {Scale._fields}")
+    kind = type(getattr(QUICK, name))
+    return name, kind(value)
+
+
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.run",
@@ -221,10 +189,20 @@ def _arguments() -> argparse.ArgumentParser:
     add("--column", type=ensure_word, action="append", metavar="BROKER", help="is shown beside")
     add("--no-column", dest="column", action="store_const", const=[], help="nothing beside")
     add("--warm-up", type=float, default=warmth.WARM_UP_S, metavar="SECONDS", help="of each broker")
+    add("--warm-cache", type=int, metavar="MB", help="page cache to touch first; default: enough")
+    add("--scale", type=_scale, action="append", default=[], metavar="NAME=NUMBER", help=SCALES)
     add("--details", action="store_true", help="also the spread and the cost of every figure")
     add("--results", type=Path, default=report.RESULTS, metavar="FOLDER")
     return parser
 
 
+def _fail(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A bug of the benchmark is no missed goal: not the status 1 that Python would end with."""
+    traceback.print_exception(kind, error, trace)
+    sys.stdout.flush()
+    os._exit(FAILED)
+
+
 if __name__ == "__main__":
+    sys.excepthook = _fail
     sys.exit(main())

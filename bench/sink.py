@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.model import Target
+from bench.trust import SINK, SINK_MEASURES
+from runnel.client.raw import Topic
 from runnel.wire.apis import APIS, ApiKey, request_header_version, response_header_version
 from runnel.wire.compiler import codec_for
 from runnel.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -34,7 +36,6 @@ from runnel.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from tests.support.wire_client import Topic
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = Topic("sink", b"sink".ljust(16, b"\1"), 64)
@@ -164,7 +165,7 @@ def running() -> Iterator[Target]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         assert process.stdout is not None
-        yield Target("bare sink", ("127.0.0.1", int(process.stdout.readline())), process.pid)
+        yield Target(SINK, ("127.0.0.1", int(process.stdout.readline())), process.pid)
     finally:
         process.kill()
         process.wait()
@@ -175,9 +176,9 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help="be the sink")
     options = parser.parse_args()
     if not options.serve:
-        from bench import run, trust
+        from bench import run  # which imports this module
 
-        words = [word for measure in trust.SINK_MEASURES for word in ("--only", measure)]
+        words = [word for measure in SINK_MEASURES for word in ("--only", measure)]
         return run.main(words)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(listening.getsockname()[1], flush=True)

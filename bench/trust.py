@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from bench import kafka
 from bench.goals import Median, ratio
-from bench.machine import Usage
 from bench.model import Scale, Target
-from bench.topics import passing_topic
-from tests.support.wire_client import WireClient
+from runnel.bench.topics import passing_topic
+from runnel.bench.usage import Usage
+from runnel.client.raw import WireClient
 
+SINK = "bare sink"  # the name of that target
 SINK_MEASURES = (
     "produce 1 KiB, 1 connection",
     "produce 1 KiB, 4 connections",

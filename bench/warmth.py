@@ -7,20 +7,26 @@ says how fast each was. Then every broker gets the same load for the same time, 
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench import machine
-from bench.model import Cell, Scale, Target
+from bench.model import Scale, Target
+from runnel.bench.suite import MEASURES, Size
 
 WARM_UP_S = 30.0
-WARM_UP_SCALE = Scale(seconds=0.5, client_messages=5000, megabytes=100, samples=200, idle_s=0.1)
+WARM_UP_SIZE = Size(seconds=1.0, megabytes=100, samples=500)
 LIVE_LOADS = 3  # deleted topics of the targets before this one may still lie in memory
 SPARE_BYTES = 2_000_000_000  # loads whose size does not follow the scale
 
 
-def warm_page_cache_twice(folder: Path, scale: Scale) -> dict[str, object]:
+def warm_page_cache_twice(
+    folder: Path, scale: Scale, megabytes: int | None = None
+) -> dict[str, object]:
+    """By as many megabytes as the run will need, unless told otherwise."""
     size_bytes = LIVE_LOADS * scale.megabytes * 1_000_000 + SPARE_BYTES
+    if megabytes is not None:
+        size_bytes = megabytes * 1_000_000
     return {
         "warmed_bytes": size_bytes,
         "first_touch_mbps": machine.warm_page_cache(folder, size_bytes),
@@ -39,11 +45,11 @@ def spelled(facts: Mapping[str, object]) -> str:
     )
 
 
-def warm_up(target: Target, cells: Sequence[Cell], seconds: float) -> None:
-    """The cells in turn at a small scale, until the time is over."""
+def warm_up(target: Target, seconds: float) -> None:
+    """Produce, fetch and latencies in turn, until the time is over."""
     deadline = time.monotonic() + seconds
-    loads = [cell for cell in cells if not cell.starts_its_own]
-    for cell in itertools.cycle(loads):
+    for measure in itertools.cycle(MEASURES):
         if time.monotonic() >= deadline:
             break
-        cell.run(target, WARM_UP_SCALE)
+        for _line in measure(target.address, WARM_UP_SIZE):
+            pass  # nobody counts these

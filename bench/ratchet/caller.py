@@ -14,7 +14,7 @@ import termios
 from runnel.broker.connection import Connection
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
-from tests.support.wire_client import ClosedError
+from runnel.client.raw import ClosedError
 
 REPLY_BYTES_MAX = 2 << 20
 _SIZE = struct.Struct(">i")
@@ -34,7 +34,7 @@ class Caller:
         self._unsent = memoryview(b"")
         self._reply: asyncio.Future[memoryview] | None = None
         self._loop.add_reader(self._sock.fileno(), self._on_readable)
-        transport = SocketTransport(self._loop, accepted, "ratchet", lambda _: None)
+        transport = SocketTransport(self._loop, accepted, "ratchet", lambda _: None, broker.warming)
         transport.start(
             Connection(
                 broker.handle,

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from runnel.client.raw import Topic, decode_reply, encode_frame
 from runnel.native.columns import Record
 from runnel.native.encode import encode
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from runnel.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.support.wire_client import Topic, decode_reply, encode_frame
 
 PRODUCE_VERSION = 13
 FETCH_VERSION = 18

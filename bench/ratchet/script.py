@@ -28,12 +28,12 @@ from bench.ratchet.parts import (
 )
 from runnel.broker.server import Ports, build
 from runnel.broker.system import SystemClock, run
+from runnel.client.raw import Topic, decode_reply, encode_frame
 from runnel.config.settings import load
 from runnel.storage.files import MemoryDisk, OsDisk
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.simulated.store import FakeStore
-from tests.support.wire_client import Topic, decode_reply, encode_frame
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -6,6 +6,7 @@ USAGE = """\
 usage: runnel COMMAND [options]
 
   serve     run a broker that every Kafka client can connect to
+  bench     load a running broker and tell how fast it is
 
 `runnel COMMAND --help` tells more, `runnel --version` the version.
 """
@@ -17,6 +18,10 @@ def main() -> None:
         from runnel.cli.serve import main as serve
 
         sys.exit(serve(rest))
+    if command == "bench":
+        from runnel.cli.bench import main as bench
+
+        sys.exit(bench(rest))
     if command == "--version":
         from runnel import __version__
 

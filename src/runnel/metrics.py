@@ -23,6 +23,7 @@ class Slot(IntEnum):
     LOGS_OFFLINE = 10
     FLUSHES = 11
     LOOP_LAG_MS_MAX = 12
+    SLICES_WARMED = 13
 
 
 # The hot ones as plain integers: an enum member as an index costs a method call.

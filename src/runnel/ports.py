@@ -43,6 +43,15 @@ class File(Protocol):
     def read_at(self, position: int, size: int) -> bytes:
         """Fewer bytes than asked for only at the end of the file. Raises OSError."""
 
+    def read_cached(self, position: int, size: int) -> Readable | None:
+        """As `read_at`, or None if some of it would have to come from the disk."""
+
+    def is_cached(self, position: int, size: int) -> bool:
+        """Whether reading would not wait for the disk, as far as a few samples tell."""
+
+    def warm(self, position: int, size: int) -> None:
+        """Read into the page cache and wait for it: only ever in a worker. Raises OSError."""
+
     def sync(self) -> None: ...
     def truncate(self, size: int) -> None: ...
     def size(self) -> int: ...
@@ -75,6 +84,8 @@ class Disk(Protocol):
         """Raises FileNotFoundError."""
 
     def modified_ms(self, path: str) -> int: ...
+    def tells_cached(self, path: str) -> bool:
+        """Whether a file there knows what is cached; otherwise all counts as cached."""
 
 
 MAX_TXN_OPERATIONS = 128  # compares and writes together; etcd's limit

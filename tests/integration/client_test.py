@@ -17,9 +17,9 @@ from confluent_kafka import (
     Producer,
 )
 
+from runnel.client.raw import WireClient
 from tests.support.process import LOOPS, BrokerProcess
 from tests.support.reading import read_topic
-from tests.support.wire_client import WireClient
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 DELIVERY_TIMEOUT_S = 20.0

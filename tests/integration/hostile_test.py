@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from runnel.client.raw import ClosedError, WireClient, decode_reply, encode_frame
 from runnel.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -20,7 +21,6 @@ from tests.support.frame_storm import storm, valid_requests
 from tests.support.hostile_frames import CASES, Case, make_batch, produce
 from tests.support.process import LOOPS, BrokerProcess, StartBroker
 from tests.support.reading import place_of, read_topic
-from tests.support.wire_client import ClosedError, WireClient, decode_reply, encode_frame
 
 STORM_FRAMES = {"uvloop": 20_000, "asyncio-debug": 2_000}
 STORM_SEED = 20_260_101

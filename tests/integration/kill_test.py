@@ -14,9 +14,9 @@ import time
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from runnel.client.raw import WireClient
 from tests.support.process import BrokerProcess, StartBroker
 from tests.support.reading import Place, place_of, read_topic
-from tests.support.wire_client import WireClient
 
 CYCLES = int(os.environ.get("KILL_CYCLES", "3"))
 ACKNOWLEDGED_PER_CYCLE = int(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.frames import fetch_frame
+from runnel.bench.frames import fetch_frame
+from runnel.client.raw import ClosedError, WireClient, decode_reply
 from runnel.wire.messages.metadata import MetadataRequest
 from tests.support.hostile_frames import make_batch, produce
 from tests.support.process import LOOPS, StartBroker, environment, serve_command
-from tests.support.wire_client import ClosedError, WireClient, decode_reply
 
 CLEAN_MARKER = ".kafka_cleanshutdown"
 KAFKA_STORAGE_ERROR = 56

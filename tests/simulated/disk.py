@@ -5,7 +5,7 @@ brings the second up to the first. `kill` ends the process only: the page cache 
 keeps, of the writes since the last sync of each file, a prefix; it may tear the next one in the
 middle and may leave pages of zeros where data had not arrived; of the directory changes since the
 last sync of each folder it keeps a prefix, as file systems with a journal do. Handles of the
-process before are dead either way.
+process before are dead either way. What is cold is drawn anew each time it is asked.
 """
 
 import random
@@ -19,7 +19,7 @@ from runnel.ports import Readable
 
 UNLIMITED = 1 << 62
 
-Operation = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_dir"]
+Operation = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_dir", "warm"]
 
 
 @dataclass(eq=False)
@@ -72,6 +72,17 @@ class SimFile:
     def read_at(self, position: int, size: int) -> bytes:
         return bytes(self._alive().cached[position : position + size])
 
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        return self.read_at(position, size) if self.is_cached(position, size) else None
+
+    def is_cached(self, position: int, size: int) -> bool:
+        self._alive()
+        return not self._disk.is_cold()
+
+    def warm(self, position: int, size: int) -> None:
+        self._alive()
+        self._disk.count("warm", self.path)
+
     def sync(self) -> None:
         node = self._alive()
         self._disk.count("sync", self.path)
@@ -105,6 +116,8 @@ class SimDisk:
         self.page_bytes = page_bytes
         self.capacity_bytes = capacity_bytes
         self.short_write_probability = 0.0
+        self.cold_probability = 0.0
+        self._cold_chance = random.Random(f"{seed}/cold")
         self._root = _Folder()
         self._faults: list[tuple[Operation, int, int, str]] = []
 
@@ -128,6 +141,9 @@ class SimDisk:
         short = self.chance.random() < self.short_write_probability
         self.counts["short writes"] += short
         return short
+
+    def is_cold(self) -> bool:
+        return self._cold_chance.random() < self.cold_probability
 
     def heal(self) -> None:
         """No fault that was asked for happens any more."""
@@ -277,6 +293,9 @@ class SimDisk:
         if not isinstance(node, _File):
             raise FileNotFoundError(path)
         return node.modified_ms
+
+    def tells_cached(self, path: str) -> bool:
+        return True
 
     def _find(self, path: str) -> "_File | _Folder | None":
         node: _File | _Folder | None = self._root

@@ -7,7 +7,8 @@ What it may do, all drawn from one seeded generator:
     a reply lost after the request took effect. What was under way before the break still arrives,
     so a request may take effect long after its sender gave up;
   - a break may be silent: then only a timeout tells;
-  - a peer may read slowly, so that replies wait in the broker and slices of files are read late.
+  - a peer may read slowly, so that replies wait in the broker and slices of files are read late;
+  - a slice may be cold, and then waits for the broker's own warming before it is sent.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from typing import Protocol
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import TURN_S, Connection, Handle, Part
+from runnel.broker.warming import WARMED_AT_ONCE_BYTES_MAX, Warming
 from runnel.types import FileSlice
 from tests.simulated.loop import Process, SimLoop
 
@@ -28,6 +30,7 @@ class Served(Protocol):
     """The broker as the network sees it."""
 
     buffers: ReceiveBuffers
+    warming: Warming
 
     @property
     def handle(self) -> Handle: ...
@@ -50,6 +53,7 @@ class NetworkCounts:
     half_frames: int = 0
     silent_cuts: int = 0
     slow_readers: int = 0
+    slices_warmed: int = 0
     refused: int = 0
 
 
@@ -104,6 +108,9 @@ class ServerEnd:
         self._unsent_bytes = 0
         self._in_flight_bytes = 0
         self._is_open = True
+        self._warming = broker.warming
+        self._is_warming = False
+        self._warmed_to = 0
         self._worked_s = 0.0
         self.connection = Connection(
             broker.handle, self, broker.buffers, listener="PLAINTEXT", host=host,
@@ -146,14 +153,18 @@ class ServerEnd:
         if self._is_open:
             self._unsent.extend(parts)
             self._unsent_bytes += sum(_size(part) for part in parts)
-            self._write()
+            if not self._is_warming:
+                self._write()
         return self._unsent_bytes
 
     def _write(self) -> None:
         """Slices are read only now, as `sendfile` would."""
         window = self._link.window_bytes
         while self._unsent and self._is_open:
-            part = self._unsent.popleft()
+            part = self._unsent[0]
+            if isinstance(part, FileSlice) and self._is_cold(part):
+                return
+            self._unsent.popleft()
             size = _size(part)
             if window is not None and size > (room := window - self._in_flight_bytes):
                 self._unsent.appendleft(part if room == 0 else _rest(part, room))
@@ -174,9 +185,29 @@ class ServerEnd:
                 self._in_flight_bytes += size
                 self._link.to_client.then(partial(self._in_process, self._left, size))
 
+    def _is_cold(self, part: FileSlice) -> bool:
+        """If so, it goes on in `warmed`."""
+        if part.position < self._warmed_to or part.file.is_cached(part.position, part.size):
+            self._warmed_to = 0
+            return False
+        self._link.network.counts.slices_warmed += 1
+        size = min(part.size, WARMED_AT_ONCE_BYTES_MAX)
+        self._is_warming = True
+        self._warmed_to = part.position + size
+        self._warming.request(self, FileSlice(part.file, part.position, size))
+        return True
+
+    def warmed(self, error: OSError | None) -> None:
+        self._is_warming = False
+        if error is not None:
+            self.close("a slice cannot be read")
+        elif self._is_open:
+            self._write()
+            self.connection.sent(self._unsent_bytes)
+
     def _left(self, size: int) -> None:
         self._in_flight_bytes -= size
-        if self._is_open:
+        if self._is_open and not self._is_warming:
             self._write()
             self.connection.sent(self._unsent_bytes)
 
@@ -184,6 +215,7 @@ class ServerEnd:
         if self._is_open:
             self._is_open = False
             self._unsent.clear()
+            self._warming.forget(self)
             self._link.network.closed_by_broker(reason)
             self.connection.closed()
             self._link.to_client.then(self._link.client_sees_end)

@@ -5,8 +5,10 @@ from random import Random
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Handle, Reply
+from runnel.broker.warming import Warming
+from runnel.metrics import Metrics
 from tests.simulated import loop as simulated
-from tests.simulated.loop import Process, SimLoop
+from tests.simulated.loop import Process, SimLoop, SimWorkers
 from tests.simulated.network import Faults, Network
 
 PERFECT = Faults(cut=0, slow=0)
@@ -17,6 +19,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.buffers = ReceiveBuffers(1 << 20)
+        self.warming = Warming(SimWorkers(Random(0)), Metrics())
         self.frames: list[bytes] = []
 
     @property

@@ -9,9 +9,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from runnel.client.raw import decode_reply, encode_frame
 from runnel.wire.schema import schema_of
 from tests.simulated.network import Link, Network
-from tests.support.wire_client import decode_reply, encode_frame
 
 
 class LostError(Exception):

@@ -60,6 +60,7 @@ MUST_HAPPEN: Final = (
     "network: half_frames",
     "network: silent_cuts",
     "network: slow_readers",
+    "network: slices_warmed",
     "nemesis: set clock",
     "crashes while starting",
     "clean stops",

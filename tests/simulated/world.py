@@ -109,6 +109,7 @@ class World:
         self.clock = SimClock(loop)
         self.history = History(self.clock.monotonic_ms)
         self.disk = SimDisk(seed)
+        self.disk.cold_probability = self.chance_for("cold").choice((0.0, 0.1, 0.4))
         self.disk.make_dir(DATA_DIR)
         self.disk.sync_dir("/")
         self.workers = SimWorkers(self.chance_for("workers"))

@@ -11,13 +11,13 @@ from typing import Any
 
 from runnel.broker import server
 from runnel.broker.connection import Connection, Part
+from runnel.client.raw import ClosedError, decode_reply, encode_frame
 from runnel.config.settings import load
 from runnel.types import FileSlice
 from runnel.wire.schema import schema_of
 from tests.simulated.disk import SimDisk
 from tests.simulated.loop import SimClock, SimLoop, SimWorkers
 from tests.simulated.store import FakeStore
-from tests.support.wire_client import ClosedError, decode_reply, encode_frame
 
 NEWEST = -1
 PATIENCE_S = 100.0

@@ -8,6 +8,7 @@ import random
 import struct
 from collections.abc import Iterator, Sequence
 
+from runnel.client.raw import encode_frame
 from runnel.wire.messages.api_versions import ApiVersionsRequest
 from runnel.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from runnel.wire.messages.delete_records import (
@@ -30,7 +31,6 @@ from runnel.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.support.hostile_frames import make_batch, produce, sized
-from tests.support.wire_client import encode_frame
 
 HOSTILE_NUMBERS = (
     *(struct.pack(">h", number) for number in (-(2**15), -2, -1, 0, 2**15 - 1)),

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from runnel.client.raw import encode_frame
 from runnel.native.columns import Record
 from runnel.native.encode import encode
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from runnel.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.support.wire_client import encode_frame
 
 PRODUCE_VERSION = 12  # the last that names its topics
 CRC_AT, CRC_START, ATTRIBUTES_AT, MAGIC_AT, LENGTH_AT = 17, 21, 21, 16, 8

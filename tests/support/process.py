@@ -61,9 +61,11 @@ class BrokerProcess:
         arguments: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
         port: int = 0,
+        stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
         self.data_dir = data_dir
         self.port = port
+        self._stop_timeout_s = stop_timeout_s
         self.ready_file = data_dir.with_name(data_dir.name + ".ready")
         self._log_file = data_dir.with_name(data_dir.name + ".log")
         self._arguments = list(arguments)
@@ -120,9 +122,10 @@ class BrokerProcess:
         assert self._process is not None, "the broker is not running"
         self._process.send_signal(number)
 
-    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+    def wait(self, timeout_s: float | None = None) -> int:
         assert self._process is not None, "the broker is not running"
         process, self._process = self._process, None
+        timeout_s = self._stop_timeout_s if timeout_s is None else timeout_s
         try:
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -99,7 +99,12 @@ class Listener:
             if size >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         transport = SocketTransport(
-            self._loop, sock, host, self._on_closed, sendfile=self._sendfile
+            self._loop,
+            sock,
+            host,
+            self._on_closed,
+            self._broker.warming,
+            sendfile=self._sendfile,
         )
         connection = Connection(
             self._broker.handle,

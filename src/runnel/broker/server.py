@@ -26,6 +26,7 @@ from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
+from runnel.broker.warming import AT_ONCE, Warming
 from runnel.cluster.decide import BrokerInfo, FoundTopic
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.image import load
@@ -71,6 +72,7 @@ class Broker:
         self._opened = opened
         self._waiting = Waiting(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
+        self.warming = Warming(ports.workers, self.metrics)
         self.partitions = Partitions(logs, settings, ports.clock, self._waiting, self._flusher)
         self._upkeep = Upkeep(
             settings, ports.clock, ports.workers, logs, self.partitions, self.metrics
@@ -124,6 +126,7 @@ class Broker:
                 self._upkeep.retain(),
                 self._upkeep.checkpoint(),
                 self._upkeep.watch_lag(),
+                *(self.warming.run() for _ in range(AT_ONCE)),
             )
         ]
         await self.partitions.caught_up_with(self._membership.image.revision)
@@ -216,6 +219,9 @@ async def build(
         _log.warning("%s: %s", notice.path, notice.text)
     if not opened.clean and len(logs):
         _log.info("the last stop was not a clean one; %d logs were checked", len(logs))
+    for folder in settings.log_dirs:
+        if not ports.disk.tells_cached(f"{folder}/meta.properties"):
+            _log.info("%s: its file system does not tell what is cached: cold reads block", folder)
     if not COMPILED:
         _log.info("the record decoder is not compiled; its Python twin serves")
     return Broker(settings, ports, logs, opened)

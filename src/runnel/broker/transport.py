@@ -3,6 +3,8 @@
 Record bytes go from file to socket inside the kernel, but for a few kilobytes, which are read and
 leave with their header in one call. Where `sendfile` is impossible (TLS, or a file without a
 descriptor) slices are read and sent in chunks: the same class with `sendfile=False`.
+Before bytes of a file are sent, the file is asked whether they are in memory; if not, the queue
+stands still until a worker has read them, and the loop goes on with everybody else.
 The transport never looks into a frame.
 """
 
@@ -19,6 +21,7 @@ from struct import Struct
 from typing import Final
 
 from runnel.broker.connection import Connection, Part
+from runnel.broker.warming import WARMED_AT_ONCE_BYTES_MAX, Warming
 from runnel.types import FileSlice
 
 _log = logging.getLogger(__name__)
@@ -26,12 +29,15 @@ _INT: Final = Struct("i")
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
 COPIED_SLICE_BYTES_MAX: Final = 16 * 1024  # up to here one read is cheaper than its own sendfile
+SENT_AT_ONCE_BYTES_MAX: Final = 256 * 1024  # of a file, by one system call
+SENT_IN_A_TURN_BYTES_MAX: Final = 1024 * 1024  # then the loop looks after everybody else first
 
 
 class SocketTransport:
     """Owns one accepted socket. Ends itself on end of file, error, or `close`."""
 
     __slots__ = (
+        "_is_warming",
         "_on_closed",
         "_queued_at_sweep_bytes",
         "_received",
@@ -41,6 +47,8 @@ class SocketTransport:
         "_unsent",
         "_unsent_bytes",
         "_waits_to_write",
+        "_warmed_to",
+        "_warming",
         "connection",
         "fd",
         "is_reading",
@@ -58,6 +66,7 @@ class SocketTransport:
         sock: socket.socket,
         peer: str,
         on_closed: Callable[["SocketTransport"], None],
+        warming: Warming,
         *,
         sendfile: bool = True,
     ) -> None:
@@ -66,10 +75,13 @@ class SocketTransport:
         self.fd = sock.fileno()
         self.peer = peer
         self._on_closed = on_closed
+        self._warming = warming
         self._sendfile = sendfile
         self._unsent: deque[Part] = deque()
         self._unsent_bytes = 0
         self._waits_to_write = False
+        self._warmed_to = 0  # the position up to which the slice that is next was warmed
+        self._is_warming = False
         self._received = False
         self._stuck_sweeps = 0
         self._taken = False  # since the last sweep, by the peer
@@ -122,7 +134,7 @@ class SocketTransport:
         self._unsent.extend(parts)
         for part in parts:
             self._unsent_bytes += part.size if isinstance(part, FileSlice) else len(part)
-        if not self._waits_to_write:
+        if not self._waits_to_write and not self._is_warming:
             self._write()
         return self._unsent_bytes
 
@@ -144,12 +156,17 @@ class SocketTransport:
 
     def _write(self) -> None:
         unsent = self._unsent
+        turn_bytes = SENT_IN_A_TURN_BYTES_MAX
         try:
-            while unsent:
+            while unsent and turn_bytes > 0:
                 part = unsent[0]
                 if isinstance(part, FileSlice):
-                    sent, size = self._send_slice(part), part.size
+                    if (size_max := self._warm_bytes(part)) == 0:
+                        self._warm(part)
+                        return
+                    sent, size = self._send_slice(part, size_max), part.size
                     rest: Part = FileSlice(part.file, part.position + sent, size - sent)
+                    turn_bytes -= sent
                 else:
                     sent = self.sock.send(part, socket.MSG_MORE if len(unsent) > 1 else 0)
                     size = len(part)
@@ -157,6 +174,7 @@ class SocketTransport:
                 self._unsent_bytes -= sent
                 if sent == size:
                     unsent.popleft()
+                    self._warmed_to = 0
                 else:
                     unsent[0] = rest
         except BlockingIOError:
@@ -165,20 +183,50 @@ class SocketTransport:
         except OSError as error:
             self.close(f"{error.strerror}")
             return
-        if self._waits_to_write:
-            self._waits_to_write = False
-            self.loop.remove_writer(self.fd)
-
-    def _send_slice(self, part: FileSlice) -> int:
-        if self._sendfile and (in_fd := part.file.fileno()) >= 0:
-            sent = os.sendfile(self.fd, in_fd, part.position, part.size)
+        if unsent:
+            self._wait_to_write()
         else:
-            sent = self.sock.send(
-                part.file.read_at(part.position, min(part.size, COPY_CHUNK_BYTES))
-            )
+            self._wait_no_more()
+
+    def _warm_bytes(self, part: FileSlice) -> int:
+        """How much of the slice can be sent now without waiting for the disk."""
+        position = part.position
+        if position < self._warmed_to:
+            return min(self._warmed_to - position, SENT_AT_ONCE_BYTES_MAX)
+        size = min(part.size, SENT_AT_ONCE_BYTES_MAX)
+        return size if part.file.is_cached(position, size) else 0
+
+    def _warm(self, part: FileSlice) -> None:
+        size = min(part.size, WARMED_AT_ONCE_BYTES_MAX)
+        self._wait_no_more()
+        self._is_warming = True
+        self._warmed_to = part.position + size
+        self._warming.request(self, FileSlice(part.file, part.position, size))
+
+    def warmed(self, error: OSError | None) -> None:
+        if self.fd < 0:
+            return
+        if error is not None:
+            self.close(f"a slice cannot be read: {error.strerror}")
+            return
+        self._is_warming = False
+        self._write()
+        if self.fd >= 0:
+            self.connection.sent(self._unsent_bytes)
+
+    def _send_slice(self, part: FileSlice, size_max: int) -> int:
+        if self._sendfile and (in_fd := part.file.fileno()) >= 0:
+            sent = os.sendfile(self.fd, in_fd, part.position, size_max)
+        else:
+            sent = self.sock.send(part.file.read_at(part.position, size_max))
         if sent == 0:
             raise OSError(0, f"{part.file.path} ends before the slice at {part.position}")
         return sent
+
+    def _wait_no_more(self) -> None:
+        if self._waits_to_write:
+            self._waits_to_write = False
+            self.loop.remove_writer(self.fd)
 
     def _wait_to_write(self) -> None:
         if not self._waits_to_write:
@@ -219,6 +267,8 @@ class SocketTransport:
             self.loop.remove_writer(self.fd)
         self.fd = -1
         self.is_reading = self._waits_to_write = False
+        if self._is_warming:
+            self._warming.forget(self)
         self.sock.close()
         self._unsent.clear()
         self._unsent_bytes = 0
@@ -247,7 +297,11 @@ def _join_small(parts: list[Part]) -> list[Part]:
     may_copy_bytes = COPY_CHUNK_BYTES  # what is not copied costs no memory while it waits
     for part in parts:
         if isinstance(part, FileSlice) and part.size <= COPIED_SLICE_BYTES_MAX <= may_copy_bytes:
-            data = part.read()
+            data = part.file.read_cached(part.position, part.size)
+            if data is None:
+                joined.append(part)
+                last = None
+                continue
             if len(data) != part.size:
                 raise OSError(0, f"{part.file.path} ends before the slice at {part.position}")
             may_copy_bytes -= part.size

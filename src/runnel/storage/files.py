@@ -11,8 +11,9 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import PurePosixPath
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from runnel.ports import File, Readable
 
@@ -20,16 +21,21 @@ T = TypeVar("T")
 
 READ_WHOLE_MAX_BYTES = 256 << 20
 RELEASED_SHARE = 4  # of the open files, a quarter goes when descriptors run out
+PROBE_EVERY_BYTES = 256 << 10
+AHEAD_FACTOR, AHEAD_BYTES_MAX = 4, 4 << 20  # of a warming: who reads on finds the next in memory
+_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # missing if Python was built on an old system
+_ONE_BYTE: Final = [bytearray(1)]
 
 
 class OsFile:
     """One open file. Reads and writes name their position, so no two users share a cursor."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_tells_cached", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
+        self._tells_cached = bool(_NOWAIT)
 
     def fileno(self) -> int:
         return self._fd
@@ -49,6 +55,55 @@ class OsFile:
             data = b"".join(parts)
         return data
 
+    def read_cached(self, position: int, size: int) -> Readable | None:
+        if not self._tells_cached:
+            return self.read_at(position, size)
+        data = bytearray(size)
+        try:
+            count = os.preadv(self._fd, [data], position, _NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            self._cannot_tell(error)
+            return self.read_at(position, size)
+        if count == size:
+            return data
+        return self.read_at(position, size) if position + count >= self.size() else None
+
+    def is_cached(self, position: int, size: int) -> bool:
+        """Looks at the first byte of every `PROBE_EVERY_BYTES`, and at the last of all."""
+        if not self._tells_cached:
+            return True
+        fd, end = self._fd, position + size
+        try:
+            while position < end:
+                os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
+                position += PROBE_EVERY_BYTES
+            os.preadv(fd, _ONE_BYTE, end - 1, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._cannot_tell(error)
+        return True
+
+    @property
+    def tells_cached(self) -> bool:
+        self.is_cached(0, 1)
+        return self._tells_cached
+
+    def _cannot_tell(self, error: OSError) -> None:
+        """Memory file systems and some older ones refuse the question."""
+        if error.errno != errno.EOPNOTSUPP:
+            raise error
+        self._tells_cached = False
+
+    def warm(self, position: int, size: int) -> None:
+        ahead_bytes = min(AHEAD_FACTOR * size, AHEAD_BYTES_MAX)
+        os.posix_fadvise(self._fd, position, size + ahead_bytes, os.POSIX_FADV_WILLNEED)
+        sink, end = _sink(), position + size
+        while position < end and (count := os.sendfile(sink, self._fd, position, end - position)):
+            position += count
+
     def sync(self) -> None:
         os.fdatasync(self._fd)
 
@@ -66,6 +121,12 @@ class OsFile:
     def __del__(self) -> None:
         with contextlib.suppress(OSError):
             self.close()
+
+
+@cache
+def _sink() -> int:
+    """Where `sendfile` waits for pages without copying one."""
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 class OsDisk:
@@ -112,6 +173,9 @@ class OsDisk:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
+
+    def tells_cached(self, path: str) -> bool:
+        return self.open(path).tells_cached
 
 
 class MemoryDisk:
@@ -185,9 +249,18 @@ class MemoryDisk:
     def modified_ms(self, path: str) -> int:
         return os.fstat(self.open(path).fileno()).st_mtime_ns // 1_000_000
 
+    def tells_cached(self, path: str) -> bool:
+        return True
+
 
 class MemoryFile(OsFile):
+    """Is nowhere but in memory."""
+
     __slots__ = ()
+
+    def __init__(self, path: str, fd: int) -> None:
+        super().__init__(path, fd)
+        self._tells_cached = False
 
     def sync(self) -> None:
         pass

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from bench.frames import ReplyShape
-from bench.pipeline import FetchReplies, LoadError, ProduceReplies, Replies
+from runnel.bench.frames import ReplyShape
+from runnel.bench.pipeline import FetchReplies, LoadError, ProduceReplies, Replies
 
 SHAPE = ReplyShape(size=20, zeros=(12, 13))
 GOOD = struct.pack(">i", 16) + b"\x07" * 8 + b"\0\0" + b"\x07" * 6

@@ -53,3 +53,10 @@ def test_the_picture_is_well_formed() -> None:
 def test_a_run_without_goals_has_no_picture() -> None:
     with pytest.raises(ValueError, match="no goal"):
         svg([RUN])
+
+
+def test_runnel_against_itself_is_held_against_what_is_allowed() -> None:
+    grown = verdict("memory, against less", 10.0, at_least=False, must=12.0, aim=None, by="itself")
+    (bar,) = bars([RUN, grown])
+    assert (bar.label, bar.figure, bar.must) == ("memory (1 = 12x)", "10x", 1.0)
+    assert bar.better == 1.2

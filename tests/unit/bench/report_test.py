@@ -25,7 +25,7 @@ def outcome(*kept: list[Row]) -> Outcome:
     every = [row for some in kept for row in some] + [Row("kafka", 0, "other", "us", 7.0)]
     verdicts = judge(medians(every, "kafka"), medians(every, "runnel os"), GOALS)
     targets = ["kafka", "runnel os", "runnel interval"]
-    failures = [Failure("kafka", 1, "reopen", "gone")]
+    failures = [Failure("kafka", "reopen", 1, "gone")]
     return Outcome(targets, every, [], verdicts, [Trust("sink", 1.6, 1.5)], failures)
 
 

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from bench.sink import TOPIC, Connection
+from runnel.client.raw import decode_reply, encode_frame
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.api_versions import ApiVersionsRequest
 from runnel.wire.messages.metadata import MetadataRequest
@@ -13,7 +14,6 @@ from runnel.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.support.wire_client import decode_reply, encode_frame
 
 PORT = 1234
 

@@ -6,6 +6,7 @@ Method: a broker built as always, on virtual time, asked with real wire messages
 import pytest
 
 from runnel.broker.api_table import api_table
+from runnel.client.raw import encode_frame
 from runnel.errors import ErrorCode
 from runnel.native.compression import Compression
 from runnel.wire.apis import APIS, ApiKey, request_type
@@ -18,7 +19,6 @@ from runnel.wire.messages.produce import (
 )
 from tests.support.asking import batch, create, fetch_request, produce, values_of
 from tests.support.desk import Desk, at_desk
-from tests.support.wire_client import encode_frame
 
 
 def test_every_api_answers_in_every_version() -> None:

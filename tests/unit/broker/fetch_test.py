@@ -7,6 +7,7 @@ import pytest
 
 from runnel.broker.context import RequestContext
 from runnel.broker.handlers import fetch as fetch_handler
+from runnel.client.raw import ClosedError
 from runnel.errors import ErrorCode
 from runnel.wire.messages.fetch import (
     FetchPartition,
@@ -23,7 +24,6 @@ from tests.support.asking import (
     values_of,
 )
 from tests.support.desk import Desk, at_desk
-from tests.support.wire_client import ClosedError
 
 
 def test_a_fetch_waits_for_bytes_and_not_longer_than_it_may() -> None:

@@ -129,7 +129,7 @@ class Peer:
             connections_max_idle_ms=600_000,
         )
         broker: Any = SimpleNamespace(
-            settings=settings, buffers=buffers, metrics=Metrics(), handle=self._handle
+            settings=settings, buffers=buffers, metrics=Metrics(), handle=self._handle, warming=None
         )
         self._loop = Loop()
         given: Any = (self._loop, "PLAINTEXT", None, broker)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from runnel.client.raw import encode_frame
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
@@ -25,7 +26,6 @@ from tests.support.asking import (
     values_of,
 )
 from tests.support.desk import Desk, at_desk
-from tests.support.wire_client import encode_frame
 
 
 def test_refused_batches_get_kafkas_error_and_store_nothing() -> None:

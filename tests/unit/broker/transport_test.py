@@ -11,7 +11,10 @@ import pytest
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Part
+from runnel.broker.system import ThreadWorkers
 from runnel.broker.transport import COPY_CHUNK_BYTES, SocketTransport
+from runnel.broker.warming import Warming
+from runnel.metrics import Metrics
 from runnel.types import FileSlice
 
 
@@ -27,6 +30,12 @@ class Records:
 
     def fileno(self) -> int:
         return -1
+
+    def is_cached(self, position: int, size: int) -> bool:
+        return True
+
+    def read_cached(self, position: int, size: int) -> bytes:
+        return self.read_at(position, size)
 
     def read_at(self, position: int, size: int) -> bytes:
         self.reads += 1
@@ -52,7 +61,8 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 def on_socket(sock: socket.socket, test: Callable[[SocketTransport], Awaitable[None]]) -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        transport = SocketTransport(loop, sock, "peer", lambda _: None)
+        warming = Warming(ThreadWorkers(1), Metrics())
+        transport = SocketTransport(loop, sock, "peer", lambda _: None, warming)
         connection = Connection(
             lambda _connection, frame: [bytearray(frame)],
             transport,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from runnel.client.raw import Topic, WireClient, encode_frame
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
 from runnel.native.encode import encode
@@ -23,7 +24,6 @@ from runnel.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from tests.support.wire_client import Topic, WireClient, encode_frame
 
 TIMEOUT_MS = 30_000
 WORD_COUNT = 512

@@ -1,26 +1,20 @@
 """The wire-speaking load: pre-encoded requests over pipelined connections, for any broker.
 
-    python -m bench.load --bootstrap 127.0.0.1:9092 unbatched --connections 4
-    python -m bench.load --bootstrap 127.0.0.1:9092 produce
-    python -m bench.load --bootstrap 127.0.0.1:9092 fetch
-
 Each load makes its own topic and deletes it. Rates count requests, or the bytes of record batches
 as they go over the wire, in millions per second.
 """
 
-import argparse
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from bench.frames import Batch, fetch_frame, make_batch, produce_frame, produce_reply_shape
-from bench.machine import Usage
-from bench.model import Address, Cost
-from bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive, until
-from bench.topics import passing_topic
+from runnel.bench.frames import Batch, fetch_frame, make_batch, produce_frame, produce_reply_shape
+from runnel.bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive, until
+from runnel.bench.topics import passing_topic
+from runnel.bench.usage import Cost, Usage
+from runnel.client.raw import Address, Topic, WireClient
 from runnel.native.compression import Compression
-from tests.support.wire_client import Topic, WireClient
 
 SMALL_RECORD_BYTES = 100
 LARGE_RECORD_BYTES = 1024
@@ -53,9 +47,7 @@ LARGE = Load(LARGE_RECORD_BYTES, 1000)
 SMALL = Load(SMALL_RECORD_BYTES, 9000)
 # Several requests per send, so that the generator is not busy with system calls.
 UNBATCHED = Load(SMALL_RECORD_BYTES, 1, in_flight=256, requests_per_send=32)
-FIFTY_PARTITIONS = Load(
-    SMALL_RECORD_BYTES, 1, partitions=50, partitions_per_request=50, in_flight=16
-)
+FIFTY_PARTITIONS = Load(SMALL_RECORD_BYTES, 1, partitions=50, partitions_per_request=50)
 
 
 class Result(NamedTuple):
@@ -201,45 +193,3 @@ def measure(pipelines: Sequence[Pipeline], request_bytes: int, pid: int | None) 
 def parse_address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.load",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--bootstrap", type=parse_address, required=True, metavar="HOST:PORT")
-    parser.add_argument("load", choices=("unbatched", "produce", "fetch"))
-    parser.add_argument("--connections", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of unbatched and fetch")
-    parser.add_argument("--megabytes", type=int, default=1000, help="of produce and fetch")
-    parser.add_argument("--acks", type=int, choices=(-1, 1), default=1)
-    parser.add_argument("--rounds", type=int, default=1)
-    options = parser.parse_args()
-    address, connections = options.bootstrap, options.connections
-    for _ in range(options.rounds):
-        match options.load:
-            case "unbatched":
-                load = UNBATCHED._replace(connections=connections, acks=options.acks)
-                result = produce(address, load, seconds=options.seconds)
-            case "produce":
-                load = LARGE._replace(connections=connections, acks=options.acks)
-                result = produce(address, load, megabytes=options.megabytes)
-            case _:
-                result = fetch(
-                    address,
-                    consumers=connections,
-                    megabytes=options.megabytes,
-                    seconds=options.seconds,
-                )
-        print(
-            f"{options.load}, {connections} connections:"
-            f" {result.requests_per_second:,.0f} requests/s,"
-            f" {result.megabytes_per_second:,.0f} MB/s in {result.seconds:.2f} s,"
-            f" generator {result.busy:.0%} busy"
-        )
-
-
-if __name__ == "__main__":
-    main()

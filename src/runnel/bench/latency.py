@@ -1,31 +1,20 @@
-"""Latency of single requests: a produce and its reply, a producer to a consumer.
-
-At rest nothing else runs. At half load another process produces unbatched records at half the
-rate that the same broker took at full speed just before.
-"""
+"""Latency of single requests: a produce and its reply, a producer to a consumer."""
 
 import socket
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
-from bench.beside import Link, beside
-from bench.frames import fetch_frame, produce_frame, produce_reply_shape
-from bench.load import SMALL_RECORD_BYTES, UNBATCHED, Load, produce, produce_chunks, spread
-from bench.model import Address
-from bench.pipeline import LoadError, Pipeline, ProduceReplies, drive, paced
-from bench.topics import passing_topic
-from tests.support.wire_client import WireClient
+from runnel.bench.frames import fetch_frame, produce_frame, produce_reply_shape
+from runnel.bench.load import SMALL_RECORD_BYTES, Load
+from runnel.bench.pipeline import LoadError
+from runnel.bench.topics import passing_topic
+from runnel.client.raw import Address, WireClient
 
 WARM_UP = 200
 PARK_S = 0.0003  # the consumer's fetch is waiting at the broker before the record is sent
 FETCH_WAIT_MS = 5000
 ONE_RECORD = Load(SMALL_RECORD_BYTES, 1)
-LOADED = UNBATCHED._replace(connections=4)
-PACED_PER_SEND = 4
-TICK_S = 0.001
 _SIZE = struct.Struct(">i")
 
 
@@ -93,34 +82,6 @@ def end_to_end(address: Address, *, samples: int) -> Latency:
             times.append(time.perf_counter() - started)
             _receive(producer.sock)
     return percentiles(times[WARM_UP:])
-
-
-@contextmanager
-def half_load(address: Address, seconds: float) -> Iterator[None]:
-    """Find the full rate for so long; then half of it, until the end of the block."""
-    full = produce(address, LOADED, seconds=seconds)
-    with beside(produce_paced, address, full.requests_per_second / 2) as load:
-        yield
-        load.result()
-
-
-def produce_paced(link: Link, address: Address, requests_per_second: float) -> int:
-    """Runs in a process of its own; returns how many requests were answered."""
-    batch = LOADED.batch()
-    with (
-        WireClient(address) as client,
-        passing_topic(client, "half-load", LOADED.partitions) as topic,
-    ):
-        chunks = produce_chunks(client, topic, LOADED, batch, per_send=PACED_PER_SEND)
-        shape = produce_reply_shape(client, topic)
-        share = requests_per_second / LOADED.connections
-        pipelines = []
-        for number in range(LOADED.connections):
-            mine = paced(spread(chunks, number, LOADED.connections), share, link.is_over)
-            pipelines.append(Pipeline(address, mine, ProduceReplies(shape), LOADED.in_flight))
-        link.say_ready()
-        drive(pipelines, TICK_S)
-    return sum(pipeline.done_count for pipeline in pipelines)
 
 
 def percentiles(times: list[float]) -> Latency:

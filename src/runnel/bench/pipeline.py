@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from bench.frames import ReplyShape
+from runnel.bench.frames import ReplyShape
 
 _SIZE = struct.Struct(">i")
 RECEIVE_BYTES = 1024 * 1024

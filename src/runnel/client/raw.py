@@ -1,4 +1,4 @@
-"""A small blocking client that speaks the wire: for tests and benchmarks, not for users.
+"""A small blocking client that speaks the wire: for tools, tests and benchmarks, not for users.
 
 It sends what it is told, also what no correct client would send, and waits for one reply at a
 time. Versions are negotiated with ApiVersions v0, which every broker answers.
@@ -30,6 +30,9 @@ from runnel.wire.schema import schema_of
 
 _SIZE = struct.Struct(">i")
 REPLY_BYTES_MAX = 256 * 1024 * 1024
+
+
+Address = tuple[str, int]
 
 
 class ClosedError(Exception):
@@ -71,7 +74,7 @@ def decode_reply(key: int, version: int, frame: bytes) -> tuple[int, Any]:
 class WireClient:
     """One connection. Use it as a context manager."""
 
-    def __init__(self, address: tuple[str, int], *, timeout_s: float = 20.0) -> None:
+    def __init__(self, address: Address, *, timeout_s: float = 20.0) -> None:
         self.sock = socket.create_connection(address, timeout=timeout_s)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._versions: dict[int, range] = {}

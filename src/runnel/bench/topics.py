@@ -1,8 +1,8 @@
 """Topics that live as long as one load: made, waited for, deleted.
 
-A broker may answer CreateTopics before its own metadata shows a leader of every partition, so
-nothing is sent before Metadata says so. A broker that cannot create topics is used with the one
-it shows.
+A broker may answer CreateTopics before its metadata shows a leader of every partition, and Kafka
+shows itself as the leader a moment before it serves; so nothing is sent before ListOffsets gave
+the end of every partition. A broker that cannot create topics is used with the one it shows.
 """
 
 import os
@@ -10,18 +10,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.pipeline import LoadError
+from runnel.bench.pipeline import LoadError
+from runnel.client.raw import Topic, WireClient
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from runnel.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.wire_client import Topic, WireClient
 
-CREATE_TIMEOUT_S = 60.0
-POLL_S = 0.005
+TIMEOUT_S = 120.0
+POLL_S = 0.002
+LATEST, CONSUMER = -1, -1
 
 
 @contextmanager
@@ -49,31 +55,55 @@ def unique_name(purpose: str) -> str:
 def make_topic(
     client: WireClient, name: str, partition_count: int, configs: dict[str, str] | None = None
 ) -> Topic:
-    """Returns when every partition has a leader."""
+    """Returns when every partition is led and empty."""
     rows = [CreatableTopicConfig(name=key, value=text) for key, text in (configs or {}).items()]
     wanted = CreatableTopic(
         name=name, num_partitions=partition_count, replication_factor=1, configs=rows
     )
-    request = CreateTopicsRequest(topics=[wanted], timeout_ms=int(CREATE_TIMEOUT_S * 1e3))
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=int(TIMEOUT_S * 1e3))
     (result,) = client.call(request).topics
     if result.error_code:
         raise LoadError(f"{name}: {result.error_code} {result.error_message}")
     return await_topic(client, name, partition_count)
 
 
-def await_topic(client: WireClient, name: str, partition_count: int) -> Topic:
-    """Ask Metadata until it shows a leader of every partition."""
+def await_topic(client: WireClient, name: str, partition_count: int, end_offset: int = 0) -> Topic:
+    """Returns when every partition is led and gives its end. Raises LoadError for another end."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
     )
-    deadline = time.monotonic() + CREATE_TIMEOUT_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         (found,) = client.call(request).topics
         led = [row for row in found.partitions if row.leader_id >= 0 and not row.error_code]
         if not found.error_code and len(led) == partition_count:
-            return Topic(name, found.topic_id, partition_count)
+            ends = _ends(client, name, partition_count)
+            if ends is not None:
+                break
         time.sleep(POLL_S)
-    raise LoadError(f"{len(led)} of {partition_count} partitions of {name} have a leader")
+    else:
+        raise LoadError(f"{len(led)} of {partition_count} partitions of {name} have a leader")
+    wrong = sum(end != end_offset for end in ends)
+    if wrong:
+        raise LoadError(f"{wrong} partitions of {name} do not end at {end_offset}")
+    return Topic(name, found.topic_id, partition_count)
+
+
+def _ends(client: WireClient, name: str, partition_count: int) -> list[int] | None:
+    """None while a partition is not served yet."""
+    rows = [
+        ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+        for index in range(partition_count)
+    ]
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER,
+        topics=[ListOffsetsTopic(name=name, partitions=rows)],
+        timeout_ms=int(TIMEOUT_S * 1e3),
+    )
+    (answer,) = client.call(request).topics
+    if any(row.error_code for row in answer.partitions):
+        return None
+    return [row.offset for row in answer.partitions]
 
 
 def _existing(client: WireClient, partition_count: int) -> Topic:

@@ -1,0 +1,97 @@
+"""The rounds of a run: every cell loads every target in turn, and what comes out is gathered.
+
+A cell that fails is noted and the run goes on, so that one refusal does not cost the figures of
+all others; the run as a whole has failed then.
+"""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+
+import psutil
+from confluent_kafka import KafkaException
+
+from bench import goals
+from bench.model import Cell, Scale, Target
+from bench.progress import Step, shown
+from bench.report import Failure, Row
+from bench.trust import SINK, SINK_MEASURES
+from runnel.bench.pipeline import LoadError
+from runnel.bench.usage import resident_mb
+from runnel.client.raw import ClosedError
+from tests.support.kafka_tools import KafkaToolError
+from tests.support.process import BrokerError
+
+# What a load may meet. The wire client's assertions are about what a broker answered.
+EXPECTED = (
+    *(LoadError, ClosedError, BrokerError, KafkaToolError, KafkaException),
+    *(OSError, AssertionError, psutil.Error, subprocess.SubprocessError),
+)
+
+
+class Rounds:
+    """Fills its lists while it runs. `alone` is the target to which `Cell.is_own` applies."""
+
+    def __init__(self, targets: Sequence[Target], scale: Scale, alone: str | None = None) -> None:
+        self.rows: list[Row] = []
+        self.processes: list[Mapping[str, object]] = []
+        self.failures: list[Failure] = []
+        self._targets = targets
+        self._scale = scale
+        self._alone = alone
+
+    def run(self, cells: Sequence[Cell], count: int) -> None:
+        plan = [self._turns(cells, number) for number in range(1, count + 1)]
+        with shown([_step(*pair) for turns in plan for pair in turns]) as progress:
+            for number, turns in enumerate(plan, start=1):
+                for cell, target in turns:
+                    step = _step(cell, target)
+                    with progress.step(step, f"round {number}, {': '.join(step)}"):
+                        self.attempt(step, number, partial(self._measure, cell, target, number))
+                for target in self._targets:
+                    if target.pid is not None and target.name != SINK:
+                        step = target.name, goals.MEMORY
+                        self.attempt(step, number, partial(self._weigh, target, target.pid, number))
+
+    def _turns(self, cells: Sequence[Cell], number: int) -> list[tuple[Cell, Target]]:
+        wanted = [cell for cell in cells if cell.is_repeated or number == 1]
+        return [
+            (cell, target)
+            for cell, target in product(wanted, self._targets)
+            if _fits(cell, target) and not (cell.is_own and self._alone not in (None, target.name))
+        ]
+
+    def attempt(self, step: Step, number: int, act: Callable[[], None]) -> None:
+        """Notes a failure. `number` is of the round."""
+        try:
+            act()
+        except EXPECTED as error:
+            self.failures.append(Failure(*step, number, f"{type(error).__name__}: {error}"))
+
+    def _measure(self, cell: Cell, target: Target, number: int) -> None:
+        figures = cell.run(target, self._scale)
+        for measure in cell.measures:
+            if measure.name not in figures:
+                continue  # not to be had of this target
+            value, cpu, busy, cost = figures[measure.name]
+            used = cost or (None, None, None, None)
+            self.rows.append(
+                Row(target.name, number, measure.name, measure.unit, value, cpu, busy, *used)
+            )
+
+    def _weigh(self, target: Target, pid: int, number: int) -> None:
+        processes = resident_mb(pid)
+        total_mb = sum(processes.values())
+        self.rows.append(Row(target.name, number, goals.MEMORY, "MB", total_mb))
+        self.processes.append({"target": target.name, "round": number, "rss_mb": processes})
+
+
+def _step(cell: Cell, target: Target) -> Step:
+    return target.name, cell.measures[0].name
+
+
+def _fits(cell: Cell, target: Target) -> bool:
+    if target.name == SINK:
+        return any(measure.name in SINK_MEASURES for measure in cell.measures)
+    return target.another is not None or not cell.starts_its_own

@@ -1,0 +1,70 @@
+"""Brings cold slices into the page cache off the loop, so that sending one never waits for a disk.
+
+A sender that finds the bytes it is about to send cold asks here, sends nothing meanwhile, and is
+told when they are warm. Rules:
+  - a sender waits for one slice at a time, of at most `WARMED_AT_ONCE_BYTES_MAX`, so what waits is
+    bounded by the connections, and no reader of much is ahead of one of little for long;
+  - at most `AT_ONCE` are read at a time, so that the threads of a flush are never all taken;
+  - what was warmed is sent unasked: asking again could go on forever where memory is short.
+"""
+
+import asyncio
+from functools import partial
+from typing import Final, Protocol
+
+from runnel.metrics import Metrics, Slot
+from runnel.ports import Workers
+from runnel.types import FileSlice
+
+AT_ONCE: Final = 2
+WARMED_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
+
+
+class Sender(Protocol):
+    """Compared by identity."""
+
+    def warmed(self, error: OSError | None) -> None:
+        """On the loop: the slice is in memory now, or cannot be read."""
+
+
+class Warming:
+    """Owned by the broker; `AT_ONCE` tasks of `run` are started and stopped with it."""
+
+    __slots__ = ("_metrics", "_requested", "_wanted", "_workers")
+
+    def __init__(self, workers: Workers, metrics: Metrics) -> None:
+        self._workers = workers
+        self._metrics = metrics
+        self._wanted: dict[Sender, FileSlice] = {}
+        self._requested = asyncio.Event()
+
+    def request(self, sender: Sender, cold: FileSlice) -> None:
+        """`sender.warmed` is called once, unless it is forgotten before its turn comes."""
+        assert sender not in self._wanted
+        assert cold.size <= WARMED_AT_ONCE_BYTES_MAX, cold
+        self._wanted[sender] = cold
+        self._requested.set()
+
+    def forget(self, sender: Sender) -> None:
+        """Its connection is gone. What is being read for it goes on, and it is still told."""
+        self._wanted.pop(sender, None)
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            while not self._wanted:
+                self._requested.clear()
+                await self._requested.wait()
+            sender = next(iter(self._wanted))
+            cold = self._wanted.pop(sender)
+            self._metrics.add(Slot.SLICES_WARMED)
+            error = await self._workers.run(partial(_warm, cold))
+            loop.call_soon(sender.warmed, error)  # what it does of its own accord is not our end
+
+
+def _warm(cold: FileSlice) -> OSError | None:
+    try:
+        cold.file.warm(cold.position, cold.size)
+    except OSError as error:
+        return error
+    return None

@@ -1,0 +1,64 @@
+"""Targets take turns within a round, and a cell that fails costs only its own figures."""
+
+import os
+
+import pytest
+
+from bench.goals import MEMORY
+from bench.model import QUICK, Cell, Figure, Figures, Measure, Scale, Target
+from bench.rounds import Rounds
+from bench.trust import SINK, SINK_MEASURES
+from runnel.bench.pipeline import LoadError
+
+KAFKA = Target("kafka", ("127.0.0.1", 1), os.getpid())
+RUNNEL = Target("runnel os", ("127.0.0.1", 2))
+BARE = Target(SINK, ("127.0.0.1", 3))
+
+
+def cell(name: str, seen: list[str], *, fails_on: str = "", starts_its_own: bool = False) -> Cell:
+    def run(target: Target, _scale: Scale) -> Figures:
+        seen.append(f"{target.name}: {name}")
+        if target.name == fails_on:
+            raise LoadError("refused")
+        return {name: Figure(1.0)}
+
+    return Cell((Measure(name, "MB/s"),), run, starts_its_own=starts_its_own)
+
+
+@pytest.fixture
+def rounds() -> Rounds:
+    return Rounds([KAFKA, RUNNEL, BARE], QUICK)
+
+
+def test_targets_take_turns(rounds: Rounds) -> None:
+    seen: list[str] = []
+    rounds.run([cell("a", seen), cell("b", seen)], 2)
+    assert seen == ["kafka: a", "runnel os: a", "kafka: b", "runnel os: b"] * 2
+    assert not rounds.failures
+
+
+def test_a_failure_is_noted_and_the_run_goes_on(rounds: Rounds) -> None:
+    rounds.run([cell("a", [], fails_on="kafka"), cell("b", [])], 1)
+    assert [failure[:3] for failure in rounds.failures] == [("kafka", "a", 1)]
+    assert "refused" in rounds.failures[0].why
+    figures = [(row.target, row.measure) for row in rounds.rows if row.measure != MEMORY]
+    assert figures == [("runnel os", "a"), ("kafka", "b"), ("runnel os", "b")]
+
+
+def test_the_sink_gets_what_it_can_answer(rounds: Rounds) -> None:
+    seen: list[str] = []
+    rounds.run([cell(SINK_MEASURES[0], seen), cell("fetch", seen)], 1)
+    assert [text for text in seen if text.startswith(SINK)] == [f"{SINK}: {SINK_MEASURES[0]}"]
+
+
+def test_what_needs_a_broker_of_its_own_is_not_asked_of_a_running_one(rounds: Rounds) -> None:
+    seen: list[str] = []
+    rounds.run([cell("start", seen, starts_its_own=True)], 1)
+    assert seen == []
+
+
+def test_memory_is_taken_where_the_process_is_known(rounds: Rounds) -> None:
+    rounds.run([cell("a", [])], 2)
+    weighed = [(row.target, row.round) for row in rounds.rows if row.measure == MEMORY]
+    assert weighed == [("kafka", 1), ("kafka", 2)]
+    assert all(row.value > 1 for row in rounds.rows if row.measure == MEMORY)
