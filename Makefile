@@ -1,14 +1,16 @@
 # Everything a developer runs. `make run` and `make test` set themselves up on a machine that has
-# Python 3.11 or newer; a C compiler gives the fast record decoder, without one its twin serves.
+# Python 3.11 or newer. A C compiler makes the hot path and the record decoder fast; without one the
+# same sources are interpreted, and the broker's log says so.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode run test check fmt lint types imports unit ratchet sim bench compat planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet sim bench compat planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -29,11 +31,22 @@ $(STAMP): requirements.lock pyproject.toml setup.py $(wildcard src/runnel/native
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q src/runnel
 
-run: bytecode ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port 9093" ...)
-	@exec $(BIN)/runnel serve $(ARGS)
+# The package as a wheel has it. Apart from the sources, so that an edit is never shadowed.
+compiled: $(COMPILED)/.built
 
-test: $(STAMP) ## every test that needs nothing but Python
+$(COMPILED)/.built: $(STAMP) setup.py tools/hot_codecs.py $(shell find src/runnel -name '*.py')
+	@echo "compiling the hot path into $(COMPILED) (about a minute)"
+	@rm -rf $(COMPILED)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --target $(COMPILED) .
+	@$(BIN)/python -m compileall -q $(COMPILED)/runnel
+	@touch $@
+
+run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port 9093" ...)
+	@exec env PYTHONPATH=$(COMPILED) $(BIN)/python -m runnel serve $(ARGS)
+
+test: $(STAMP) compiled ## every test that needs nothing but Python: of the sources, then compiled
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 tests/unit/wire tests/unit/storage tests/unit/broker tests/simulated tests/integration $(ARGS)
 
 check: lint types imports unit ratchet ## what must be clean before a commit
 
@@ -69,8 +82,8 @@ faults: $(STAMP) ## the long fault suites: 500 seeds, 20 kill -9 cycles, every t
 	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
 	$(BIN)/python -m tests.planted.run
 
-bench: bytecode ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
-	$(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \
+bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(ARGS)
 
 compat: $(STAMP) ## real clients and tools: Java, Go, librdkafka, Kafka's log dump (needs mvn, go)

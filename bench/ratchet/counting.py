@@ -16,10 +16,13 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import runnel
 from bench.ratchet.parts import Part
 from runnel.native.records import COMPILED
+from runnel.wire import hot
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = Path(runnel.__file__).resolve().parents[1]
 MARK = "ctermid"
 DUMP = "dump"
 TIMEOUT_S = 600
@@ -44,7 +47,8 @@ def machine_key() -> str:
         _loop_version(),
         " ".join(platform.libc_ver()),
         f"{platform.machine()}{_vector_extension()}",
-        "compiled" if COMPILED else "not compiled",
+        "compiled decoder" if COMPILED else "decoder in Python",
+        "compiled walks" if hot.COMPILED else "walks in Python",
     ]
     return ", ".join(parts)
 
@@ -74,7 +78,7 @@ def count(parts: Sequence[Part]) -> dict[str, int]:
 
 def _run_script(folder: Path) -> None:
     environ = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    environ |= {"PYTHONHASHSEED": "0", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    environ |= {"PYTHONHASHSEED": "0", "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}"}
     command = [
         "valgrind",
         "--tool=callgrind",

@@ -17,7 +17,10 @@ from typing import Self
 
 import psutil
 
+import runnel
+
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = Path(runnel.__file__).resolve().parents[1]  # the sources, or what was compiled of them
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.002
@@ -26,7 +29,7 @@ POLL_S = 0.002
 LOOPS: Mapping[str, Mapping[str, str]] = {
     "uvloop": {},
     "asyncio-debug": {
-        "PYTHONPATH": f"{ROOT / 'tests/support/no_uvloop'}:{ROOT / 'src'}",
+        "PYTHONPATH": f"{ROOT / 'tests/support/no_uvloop'}:{PACKAGES}",
         "PYTHONASYNCIODEBUG": "1",
     },
 }
@@ -45,9 +48,9 @@ def serve_command(data_dir: Path, *arguments: str, port: int = 0) -> list[str]:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours without any RUNNEL_ variable of the developer, and with the source tree in front."""
+    """Ours without any RUNNEL_ variable of the developer, and with the package that we have ourselves in front."""
     mine = {name: text for name, text in os.environ.items() if not name.startswith("RUNNEL_")}
-    return {**mine, "PYTHONPATH": str(ROOT / "src"), **(extra or {})}
+    return {**mine, "PYTHONPATH": str(PACKAGES), **(extra or {})}
 
 
 class BrokerProcess:

@@ -41,6 +41,7 @@ from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
 from runnel.storage.store import LogStore, Opened, read_identity
 from runnel.types import NO_TOPIC_ID
+from runnel.wire import hot
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int, int, str], None]
@@ -224,6 +225,8 @@ async def build(
             _log.info("%s: its file system does not tell what is cached: cold reads block", folder)
     if not COMPILED:
         _log.info("the record decoder is not compiled; its Python twin serves")
+    if not hot.COMPILED:
+        _log.info("produce and fetch run as Python source; `pip install` compiles them")
     return Broker(settings, ports, logs, opened)
 
 
