@@ -48,7 +48,7 @@ def serve_command(data_dir: Path, *arguments: str, port: int = 0) -> list[str]:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours without any RUNNEL_ variable of the developer, and with the package that we have ourselves in front."""
+    """Ours without any RUNNEL_ variable of the developer, and with our own package first."""
     mine = {name: text for name, text in os.environ.items() if not name.startswith("RUNNEL_")}
     return {**mine, "PYTHONPATH": str(PACKAGES), **(extra or {})}
 
