@@ -10,6 +10,7 @@ from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.security import Authorizer, Operation, Resource
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
+from runnel.broker.warming import Warming
 from runnel.cluster.image import Image
 from runnel.cluster.membership import Membership
 from runnel.config.settings import Settings
@@ -71,6 +72,7 @@ class Services:
     topics: Topics
     producer_ids: ProducerIds
     upkeep: Upkeep
+    warming: Warming
 
     @property
     def image(self) -> Image:

@@ -39,6 +39,7 @@ from runnel.config.topic import LogConfig
 from runnel.metrics import Metrics
 from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
+from runnel.storage.checkpoints import META_PROPERTIES
 from runnel.storage.store import LogStore, Opened, read_identity
 from runnel.types import NO_TOPIC_ID
 from runnel.wire import hot
@@ -158,6 +159,7 @@ class Broker:
             topics=Topics(self._membership, self.partitions),
             producer_ids=ProducerIds(self._membership),
             upkeep=self._upkeep,
+            warming=self.warming,
         )
 
     async def drain(self) -> None:
@@ -221,7 +223,7 @@ async def build(
     if not opened.clean and len(logs):
         _log.info("the last stop was not a clean one; %d logs were checked", len(logs))
     for folder in settings.log_dirs:
-        if not ports.disk.tells_cached(f"{folder}/meta.properties"):
+        if not ports.disk.tells_cached(f"{folder}/{META_PROPERTIES}"):
             _log.info("%s: its file system does not tell what is cached: cold reads block", folder)
     if not COMPILED:
         _log.info("the record decoder is not compiled; its Python twin serves")

@@ -4,11 +4,13 @@ A sender that finds the bytes it is about to send cold asks here, sends nothing 
 told when they are warm. Rules:
   - a sender waits for one slice at a time, of at most `WARMED_AT_ONCE_BYTES_MAX`, so what waits is
     bounded by the connections, and no reader of much is ahead of one of little for long;
-  - at most `AT_ONCE` are read at a time, so that the threads of a flush are never all taken;
+  - at most `AT_ONCE` are read at a time, and as many by `read`, so that the threads of a flush
+    are never all taken;
   - what was warmed is sent unasked: asking again could go on forever where memory is short.
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -30,13 +32,14 @@ class Sender(Protocol):
 class Warming:
     """Owned by the broker; `AT_ONCE` tasks of `run` are started and stopped with it."""
 
-    __slots__ = ("_metrics", "_requested", "_wanted", "_workers")
+    __slots__ = ("_metrics", "_reading", "_requested", "_wanted", "_workers")
 
     def __init__(self, workers: Workers, metrics: Metrics) -> None:
         self._workers = workers
         self._metrics = metrics
         self._wanted: dict[Sender, FileSlice] = {}
         self._requested = asyncio.Event()
+        self._reading = asyncio.Semaphore(AT_ONCE)
 
     def request(self, sender: Sender, cold: FileSlice) -> None:
         """`sender.warmed` is called once, unless it is forgotten before its turn comes."""
@@ -60,6 +63,11 @@ class Warming:
             self._metrics.add(Slot.SLICES_WARMED)
             error = await self._workers.run(partial(_warm, cold))
             loop.call_soon(sender.warmed, error)  # what it does of its own accord is not our end
+
+    async def read(self, colds: Sequence[FileSlice]) -> None:
+        """Warm what a lookup is about to read. Errors are left to the lookup itself."""
+        async with self._reading:
+            await self._workers.run(lambda: [_warm(cold) for cold in colds])
 
 
 def _warm(cold: FileSlice) -> OSError | None:

@@ -266,7 +266,13 @@ class Log:
     # Reading
 
     def slice(
-        self, offset: int, max_bytes: int, before_offset: int, *, at_least_one: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        before_offset: int,
+        *,
+        at_least_one: bool,
+        wait: bool = True,
     ) -> FileSlice | None:
         """Whole batches from the one that holds `offset`; None when there is nothing to give.
 
@@ -274,7 +280,8 @@ class Log:
         (high watermark, last stable offset or log end) and take at most `max_bytes`, except that
         the first is given whole if `at_least_one`. The cut at `max_bytes` is made at an indexed
         batch, which is up to one index interval early, because finding the last batch that fits
-        would mean walking headers; so no partial batch is ever sent. Raises OFFSET_OUT_OF_RANGE.
+        would mean walking headers; so no partial batch is ever sent. Raises OFFSET_OUT_OF_RANGE,
+        and unless it may `wait` for the disk, ColdError.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise RunnelError(
@@ -289,11 +296,15 @@ class Log:
         segment = self._active
         try:
             if offset >= segment.base_offset:
-                return segment.slice(offset, max_bytes, before_offset, at_least_one=at_least_one)
+                return segment.slice(
+                    offset, max_bytes, before_offset, at_least_one=at_least_one, wait=wait
+                )
             for segment in self.segments[self._slot_of(offset) :]:
                 if segment.base_offset >= before_offset:
                     return None
-                found = segment.slice(offset, max_bytes, before_offset, at_least_one=at_least_one)
+                found = segment.slice(
+                    offset, max_bytes, before_offset, at_least_one=at_least_one, wait=wait
+                )
                 if found is not None or segment.position_of(offset) < segment.size:
                     return found  # only a segment without a batch at or after `offset` is passed
         except OSError as error:

@@ -42,6 +42,14 @@ TAIL_BATCHES = 256
 UNKNOWN = -2
 
 
+class ColdError(Exception):
+    """To find an offset, these bytes would have to come from the disk. Warm them and ask again."""
+
+    def __init__(self, cold: FileSlice) -> None:
+        super().__init__(f"{cold.file.path} at {cold.position}")
+        self.cold = cold
+
+
 class Segment:
     """Owned by one Log."""
 
@@ -240,31 +248,55 @@ class Segment:
         """Whether the 4 bytes of a relative offset reach so far (KAFKA-6264)."""
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
-    def position_of(self, offset: int) -> int:
-        """The start of the first batch that ends at or after `offset`; `size` if there is none."""
+    def position_of(self, offset: int, *, wait: bool = True) -> int:
+        """The start of the first batch that ends at or after `offset`; `size` if there is none.
+
+        Raises ColdError instead of waiting for the disk.
+        """
         if offset >= self.next_offset:
             return self.size
         tail = self._tail_offsets
         if tail and (offset > tail[0] or self._tail_positions[0] == 0):
             return self._tail_positions[bisect_left(tail, offset)]
-        for position, header in self.headers(self.index.position_before(offset)):
+        if not wait:
+            self._ensure_index_cached()
+        for position, header in self.headers(self.index.position_before(offset), wait=wait):
             if header.base_offset + header.last_offset_delta >= offset:
                 return position
         return self.size
 
+    def _ensure_index_cached(self) -> None:
+        if self._index is None:
+            path = self.path(INDEX)
+            try:
+                file = self._open_files.sparing(lambda: self._disk.open(path))
+            except FileNotFoundError:
+                return
+            size = file.size()
+            if size and not file.is_cached(0, size):
+                raise ColdError(FileSlice(file, 0, size))
+
     def slice(
-        self, offset: int, max_bytes: int, before_offset: int, *, at_least_one: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        before_offset: int,
+        *,
+        at_least_one: bool,
+        wait: bool = True,
     ) -> FileSlice | None:
         """Whole batches from the one that holds `offset`, see `Log.slice`."""
-        start = self.position_of(offset)
-        end = self.size if before_offset >= self.next_offset else self.position_of(before_offset)
+        start = self.position_of(offset, wait=wait)
+        end = self.size
+        if before_offset < self.next_offset:
+            end = self.position_of(before_offset, wait=wait)
         if end - start > max_bytes:  # which a fetch that has used up its bytes gives as negative
-            end = self._cut(start, start + max(max_bytes, 0), at_least_one)
+            end = self._cut(start, start + max(max_bytes, 0), at_least_one, wait)
         if end <= start:
             return None
         return FileSlice(self.file, start, end - start)
 
-    def _cut(self, start: int, limit: int, at_least_one: bool) -> int:
+    def _cut(self, start: int, limit: int, at_least_one: bool, wait: bool) -> int:
         """The end of the last batch before `limit` that is known without walking far."""
         tail = self._tail_positions
         if tail and start >= tail[0]:
@@ -273,19 +305,22 @@ class Segment:
             end = self.index.position_up_to(limit)
         if end > start:
             return end
-        for position, header in self.headers(start):
+        for position, header in self.headers(start, wait=wait):
             batch_end = position + LOG_OVERHEAD + header.length
             if batch_end > limit:
                 return batch_end if position == start and at_least_one else position
         return self.size
 
     def headers(
-        self, position: int = 0, *, chunk_bytes: int = WALK_BYTES
+        self, position: int = 0, *, chunk_bytes: int = WALK_BYTES, wait: bool = True
     ) -> Iterator[tuple[int, BatchHeader]]:
         """The batches from `position` on, one read for many. Raises if the bytes are no batches."""
         file = self.file
         while position < self.size:
-            chunk = file.read_at(position, min(chunk_bytes, self.size - position))
+            size = min(chunk_bytes, self.size - position)
+            chunk = file.read_at(position, size) if wait else file.read_cached(position, size)
+            if chunk is None:
+                raise ColdError(FileSlice(file, position, size))
             start = position
             while position < self.size and position - start + HEADER_SIZE <= len(chunk):
                 header = BatchHeader.read(chunk, position - start)

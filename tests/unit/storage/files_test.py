@@ -1,5 +1,6 @@
 """The operating system's disk and the one in memory keep the same contract."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -116,3 +117,49 @@ def test_open_files_are_bounded() -> None:
         cache.opened(holder)
     assert len(cache) == 3
     assert [holder.released for holder in holders] == [1, 1, 0, 0, 0]
+
+
+def test_what_is_cached_is_read_and_what_was_warmed_is_cached(
+    disk_and_root: tuple[Disk, str],
+) -> None:
+    disk, root = disk_and_root
+    data = bytes(range(256)) * 4096
+    file = disk.open(f"{root}/a", create=True)
+    write_all(file, 0, data)
+    file.warm(0, len(data))
+    assert file.is_cached(0, len(data))
+    assert file.read_cached(100, 5000) == data[100:5100]
+    assert file.read_cached(len(data) - 5, 100) == data[-5:], "short only at the end"
+    assert file.read_cached(len(data) + 5, 100) == b""
+
+
+def test_evicted_bytes_are_cold_until_warmed(tmp_path: Path) -> None:
+    disk, path = OsDisk(), str(tmp_path / "a")
+    file, size = disk.open(path, create=True), 4 << 20
+    if not disk.tells_cached(path):
+        pytest.skip("the file system of the test does not tell what is cached")
+    data = os.urandom(size)
+    write_all(file, 0, data)
+    assert file.is_cached(0, size)
+    file.sync()
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert file.read_cached(0, 100) is None
+    assert not file.is_cached(size - (1 << 20), 1 << 20)
+    file.warm(0, size)
+    assert file.is_cached(0, size)
+    assert file.read_cached(0, size) == data
+
+
+def test_a_file_system_that_does_not_tell_counts_as_cached(tmp_path: Path) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    disk, path = OsDisk(), str(tmp_path / "a")
+    file = disk.open(path, create=True)
+    write_all(file, 0, b"data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "preadv", refuse)
+        assert not disk.tells_cached(path)
+        assert file.read_cached(0, 10) == b"data"
+        assert file.is_cached(0, 4)
+    assert file.read_cached(0, 10) == b"data", "it is asked only once"

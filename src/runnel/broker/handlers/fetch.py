@@ -5,10 +5,12 @@ v13 topic ids, v15 moved the replica id into a tagged field.
 
 Planning is pure and cheap, so it is done again whenever a parked fetch wakes: nothing that was
 read before the wait is sent after it. A fetch may start in the middle of a batch and then gets
-the whole batch; a first batch larger than the limit is sent all the same.
+the whole batch; a first batch larger than the limit is sent all the same. A plan that would have
+to read from a disk to find an offset is made again when a worker has read that.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.fetch_sessions import (
@@ -24,6 +26,7 @@ from runnel.broker.security import Operation, Resource
 from runnel.broker.waiting import Parked
 from runnel.errors import ErrorCode, RunnelError
 from runnel.metrics import FETCHED_BYTES, FETCHES_PARKED
+from runnel.storage.segment import ColdError
 from runnel.types import FileSlice
 from runnel.wire.messages.fetch import (
     AbortedTransaction,
@@ -40,6 +43,7 @@ FIRST_VERSION_WITH_SESSIONS: Final = 7
 FIRST_VERSION_WITH_LEADER: Final = 12
 FIRST_VERSION_BY_ID: Final = 13
 READ_COMMITTED: Final = 1
+COLD_TRIES: Final = 4  # an index, the batches after it, and what went cold again meanwhile
 _READ: Final = Operation.READ
 _TOPIC: Final = Resource.TOPIC
 
@@ -51,11 +55,15 @@ class Plan(NamedTuple):
     size_bytes: int
     cannot_wait: bool  # an error, a divergence, or a limit that waiting would not move
     on: list[Partition]
+    cold: list[FileSlice]  # unless empty, the plan lacks what these would have told
+
+
+Answer = FetchResponse | Parked[FetchResponse]
 
 
 def fetch(
     context: RequestContext, services: Services, request: FetchRequest
-) -> FetchResponse | Parked[FetchResponse]:
+) -> Answer | Coroutine[Any, Any, Answer]:
     by_id = context.api_version >= FIRST_VERSION_BY_ID
     min_bytes = min(request.min_bytes, request.max_bytes, services.settings.fetch_max_bytes)
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
@@ -65,16 +73,35 @@ def fetch(
     session, is_full = _session(context, services, request, by_id)
 
     def attempt(final: bool) -> FetchResponse | None:
-        plan = _plan(context, services, request, session, by_id)
+        plan = _plan(context, services, request, session, by_id, True)
         if final or plan.cannot_wait or plan.size_bytes >= min_bytes:
             return _respond(services, session, is_full, plan)
         return None
 
-    plan = _plan(context, services, request, session, by_id)
-    if plan.size_bytes >= min_bytes or plan.cannot_wait or request.max_wait_ms <= 0 or not plan.on:
-        return _respond(services, session, is_full, plan)
-    services.metrics.slots[FETCHES_PARKED] += 1
-    return Parked(plan.on, request.max_wait_ms, attempt)
+    def answer(plan: Plan) -> Answer:
+        if (
+            plan.size_bytes >= min_bytes
+            or plan.cannot_wait
+            or request.max_wait_ms <= 0
+            or not plan.on
+        ):
+            return _respond(services, session, is_full, plan)
+        services.metrics.slots[FETCHES_PARKED] += 1
+        return Parked(plan.on, request.max_wait_ms, attempt)
+
+    plan = _plan(context, services, request, session, by_id, False)
+    if not plan.cold:
+        return answer(plan)
+
+    async def warm_and_answer(plan: Plan) -> Answer:
+        for tries_left in reversed(range(COLD_TRIES)):
+            await services.warming.read(plan.cold)
+            plan = _plan(context, services, request, session, by_id, tries_left == 0)
+            if not plan.cold:
+                break
+        return answer(plan)
+
+    return warm_and_answer(plan)
 
 
 def _session(
@@ -104,17 +131,19 @@ def _plan(
     request: FetchRequest,
     session: Session,
     by_id: bool,
+    wait: bool,
 ) -> Plan:
     left = min(request.max_bytes, services.settings.fetch_max_bytes)
     committed_only = request.isolation_level == READ_COMMITTED
     served: list[tuple[SessionPartition, PartitionData, int]] = []
     on: list[Partition] = []
+    cold: list[FileSlice] = []
     total = 0
     cannot_wait = False
     for wanted in session:
         try:
             partition = _find(context, services, wanted.topic, wanted.index)
-            data, size = _read(partition, wanted.asked, left, committed_only, total == 0)
+            data, size = _read(partition, wanted.asked, left, committed_only, total == 0, wait)
             on.append(partition)
             cannot_wait = cannot_wait or data.diverging_epoch.epoch >= 0
             if size and not _is_at_the_end(partition, data):
@@ -122,10 +151,13 @@ def _plan(
         except RunnelError as error:
             data, size = _failed(context, services, wanted, error), 0
             cannot_wait = True
+        except ColdError as error:
+            cold.append(error.cold)
+            continue
         total += size
         left -= size
         served.append((wanted, data, size))
-    return Plan(served, total, cannot_wait, on)
+    return Plan(served, total, cannot_wait, on, cold)
 
 
 def _find(context: RequestContext, services: Services, topic: TopicKey, index: int) -> Partition:
@@ -136,7 +168,12 @@ def _find(context: RequestContext, services: Services, topic: TopicKey, index: i
 
 
 def _read(
-    partition: Partition, asked: FetchPartition, left: int, committed_only: bool, first: bool
+    partition: Partition,
+    asked: FetchPartition,
+    left: int,
+    committed_only: bool,
+    first: bool,
+    wait: bool,
 ) -> tuple[PartitionData, int]:
     partition.ensure_leads()
     partition.ensure_epoch(asked.current_leader_epoch)
@@ -155,7 +192,7 @@ def _read(
         return data, 0
     bound = last_stable_offset if committed_only else partition.high_watermark
     size_max = min(asked.partition_max_bytes, left)
-    found = log.slice(asked.fetch_offset, size_max, bound, at_least_one=first)
+    found = log.slice(asked.fetch_offset, size_max, bound, at_least_one=first, wait=wait)
     if found is None:
         return data, 0
     data.records = found
