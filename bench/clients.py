@@ -11,7 +11,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, Message, Producer
 
 from runnel.bench.frames import values
-from runnel.bench.load import LARGE_RECORD_BYTES, PARTITIONS, SMALL_RECORD_BYTES, Result
+from runnel.bench.load import LARGE_RECORD_BYTES, PARTITIONS, SMALL_RECORD_BYTES, Result, prime
 from runnel.bench.pipeline import LoadError
 from runnel.bench.topics import passing_topic
 from runnel.bench.usage import Usage
@@ -66,6 +66,7 @@ def produce(address: Address, load: ClientLoad, *, messages: int, pid: int | Non
         WireClient(address) as client,
         passing_topic(client, "rdkafka", PARTITIONS) as topic,
     ):
+        prime(client, topic)
         producer = Producer({"bootstrap.servers": f"{host}:{port}", **load.settings()})
         producer.list_topics(topic.name, timeout=10)  # connected and warm before the clock starts
         usage, own_cpu_s, started = Usage(pid), time.process_time(), time.perf_counter()

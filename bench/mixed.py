@@ -12,6 +12,7 @@ from runnel.bench.load import (
     fetch_chunks,
     fetching,
     fill,
+    prime,
     producers,
     spread,
 )
@@ -33,6 +34,7 @@ def both(
         passing_topic(client, "written", PARTITIONS) as written,
     ):
         fill(client, address, read, batch, per_partition * PARTITIONS)
+        prime(client, written)
         requests = spread(fetch_chunks(client, read, batch, per_partition), 0, 1)
         (producer,) = producers(client, address, written, LARGE, batch, seconds=seconds)
         consumer = fetching(address, batch, until(seconds, requests))

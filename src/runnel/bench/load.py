@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from runnel.bench.frames import Batch, fetch_frame, make_batch, produce_frame, produce_reply_shape
-from runnel.bench.pipeline import Chunk, FetchReplies, Pipeline, ProduceReplies, drive, until
+from runnel.bench.pipeline import (
+    Chunk,
+    FetchReplies,
+    LoadError,
+    Pipeline,
+    ProduceReplies,
+    drive,
+    until,
+)
 from runnel.bench.topics import passing_topic
 from runnel.bench.usage import Cost, Usage
 from runnel.client.raw import Address, Topic, WireClient
@@ -87,8 +95,19 @@ def produce(
         WireClient(address) as client,
         passing_topic(client, "produce", load.partitions, dict(load.configs)) as topic,
     ):
+        prime(client, topic)
         pipelines = producers(client, address, topic, load, batch, requests, seconds)
         return measure(pipelines, request_bytes, pid)
+
+
+def prime(client: WireClient, topic: Topic) -> None:
+    """One record for each partition: the first makes a broker write and sync files beside it."""
+    batch, shape = UNBATCHED.batch(), produce_reply_shape(client, topic)
+    for index in range(topic.partition_count):
+        client.sock.sendall(produce_frame(client, topic, [index], batch, UNBATCHED.acks))
+        reply = bytes(4) + client.receive_frame()
+        if len(reply) != shape.size or any(reply[at] for at in shape.zeros):
+            raise LoadError(f"a produce request failed: {reply!r}")
 
 
 def producers(
