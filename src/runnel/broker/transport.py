@@ -29,7 +29,6 @@ _INT: Final = Struct("i")
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
 COPIED_SLICE_BYTES_MAX: Final = 16 * 1024  # up to here one read is cheaper than its own sendfile
-SENT_AT_ONCE_BYTES_MAX: Final = 256 * 1024  # of a file, by one system call
 SENT_IN_A_TURN_BYTES_MAX: Final = 1024 * 1024  # then the loop looks after everybody else first
 
 
@@ -192,8 +191,8 @@ class SocketTransport:
         """How much of the slice can be sent now without waiting for the disk."""
         position = part.position
         if position < self._warmed_to:
-            return min(self._warmed_to - position, SENT_AT_ONCE_BYTES_MAX)
-        size = min(part.size, SENT_AT_ONCE_BYTES_MAX)
+            return self._warmed_to - position
+        size = min(part.size, SENT_IN_A_TURN_BYTES_MAX)
         return size if part.file.is_cached(position, size) else 0
 
     def _warm(self, part: FileSlice) -> None:
@@ -218,7 +217,7 @@ class SocketTransport:
         if self._sendfile and (in_fd := part.file.fileno()) >= 0:
             sent = os.sendfile(self.fd, in_fd, part.position, size_max)
         else:
-            sent = self.sock.send(part.file.read_at(part.position, size_max))
+            sent = self.sock.send(part.file.read_at(part.position, min(size_max, COPY_CHUNK_BYTES)))
         if sent == 0:
             raise OSError(0, f"{part.file.path} ends before the slice at {part.position}")
         return sent

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 READ_WHOLE_MAX_BYTES = 256 << 20
 RELEASED_SHARE = 4  # of the open files, a quarter goes when descriptors run out
-PROBE_EVERY_BYTES = 256 << 10
+PROBE_EVERY_BYTES = 512 << 10
 AHEAD_FACTOR, AHEAD_BYTES_MAX = 4, 4 << 20  # of a warming: who reads on finds the next in memory
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # missing if Python was built on an old system
 _ONE_BYTE: Final = [bytearray(1)]
