@@ -1,5 +1,6 @@
 """What grows with partitions and with connections: memory, start-up, the rate of requests."""
 
+import resource
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,6 +9,8 @@ from bench.restart import Answered, Partitions, start
 from runnel.bench.load import UNBATCHED, Result, produce
 from runnel.bench.usage import Usage
 from runnel.client.raw import Address
+
+OTHER_FILES = 200  # of this process
 
 
 class Grown(NamedTuple):
@@ -35,8 +38,16 @@ def partitions(broker: Broker, counts: Sequence[int]) -> Iterator[Grown]:
 
 def connections(address: Address, count: int, *, seconds: float, pid: int | None) -> Result:
     """Unbatched produce by so many connections with one request in flight each."""
+    _allow_files(count + OTHER_FILES)
     load = UNBATCHED._replace(connections=count, in_flight=1, requests_per_send=1)
     return produce(address, load, seconds=seconds, pid=pid)
+
+
+def _allow_files(count: int) -> None:
+    """A shell's limit of open files is often 1024; what lies above it is ours to take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def kilobytes_each(few: Grown, many: Grown) -> float:
