@@ -11,6 +11,9 @@ from pathlib import Path
 
 import psutil
 
+import runnel
+from runnel.wire import hot
+
 ROOT = Path(__file__).resolve().parents[1]
 CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -25,6 +28,7 @@ def facts() -> dict[str, object]:
         },
         "load_average": os.getloadavg()[0],
         "versions": {
+            "runnel": f"{runnel.__version__} {'compiled' if hot.COMPILED else 'as source'}",
             "python": platform.python_version(),
             **{name: version(name) for name in ("uvloop", "crc32c", "confluent-kafka")},
         },
