@@ -1,10 +1,11 @@
 """A bare sink: takes produce requests, answers each with success, and does nothing else.
 
+    python -m bench.sink                 the generator against it, and over the better broker
     python -m bench.sink --serve         prints its port and serves until it is ended
 
 What the generator reaches against it is the most that it could measure of any broker. The sink
 counts the bytes of a produce request and does not look at them. It shows one topic and can create
-none, so that the loads use that one. `python -m bench.sink` alone is `trust.main`: the check.
+none, so that the loads use that one.
 """
 
 import argparse
@@ -174,12 +175,12 @@ def running() -> Iterator[Target]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
     parser.add_argument("--serve", action="store_true", help="be the sink")
-    options = parser.parse_args()
+    options, others = parser.parse_known_args()  # all others are those of `bench.run`
     if not options.serve:
         from bench import run  # which imports this module
 
         words = [word for measure in SINK_MEASURES for word in ("--only", measure)]
-        return run.main(words)
+        return run.main([*words, *others])
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(listening.getsockname()[1], flush=True)
         serve(listening)
