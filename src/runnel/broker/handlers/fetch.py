@@ -21,7 +21,7 @@ from runnel.broker.fetch_sessions import (
     SessionPartition,
     TopicKey,
 )
-from runnel.broker.partition import Partition
+from runnel.broker.partition import NO_EPOCH, Partition
 from runnel.broker.security import Operation, Resource
 from runnel.broker.waiting import Parked
 from runnel.errors import ErrorCode, RunnelError
@@ -73,7 +73,7 @@ def fetch(
     session, is_full = _session(context, services, request, by_id)
 
     def attempt(final: bool) -> FetchResponse | None:
-        plan = _plan(context, services, request, session, by_id, True)
+        plan = _plan(context, services, request, session, is_full, True)
         if final or plan.cannot_wait or plan.size_bytes >= min_bytes:
             return _respond(services, session, is_full, plan)
         return None
@@ -89,14 +89,14 @@ def fetch(
         services.metrics.slots[FETCHES_PARKED] += 1
         return Parked(plan.on, request.max_wait_ms, attempt)
 
-    plan = _plan(context, services, request, session, by_id, False)
+    plan = _plan(context, services, request, session, is_full, False)
     if not plan.cold:
         return answer(plan)
 
     async def warm_and_answer(plan: Plan) -> Answer:
         for tries_left in reversed(range(COLD_TRIES)):
             await services.warming.read(plan.cold)
-            plan = _plan(context, services, request, session, by_id, tries_left == 0)
+            plan = _plan(context, services, request, session, is_full, tries_left == 0)
             if not plan.cold:
                 break
         return answer(plan)
@@ -130,7 +130,7 @@ def _plan(
     services: Services,
     request: FetchRequest,
     session: Session,
-    by_id: bool,
+    is_full: bool,
     wait: bool,
 ) -> Plan:
     left = min(request.max_bytes, services.settings.fetch_max_bytes)
@@ -143,6 +143,9 @@ def _plan(
     for wanted in session:
         try:
             partition = _find(context, services, wanted.topic, wanted.index)
+            if not is_full and _is_quiet(partition, wanted, committed_only):
+                on.append(partition)
+                continue
             data, size = _read(partition, wanted.asked, left, committed_only, total == 0, wait)
             on.append(partition)
             cannot_wait = cannot_wait or data.diverging_epoch.epoch >= 0
@@ -165,6 +168,22 @@ def _find(context: RequestContext, services: Services, topic: TopicKey, index: i
     if context.authorizer is not None and not context.may(_READ, _TOPIC, name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     return services.partitions.get(name, index)
+
+
+def _is_quiet(partition: Partition, wanted: SessionPartition, committed_only: bool) -> bool:
+    """Nothing to read and nothing to tell: what most partitions of most sessions are."""
+    asked, log = wanted.asked, partition.log
+    bound = partition.last_stable_offset if committed_only else partition.high_watermark
+    return (
+        asked.fetch_offset == bound
+        and wanted.high_watermark == partition.high_watermark
+        and wanted.log_start_offset == log.log_start_offset
+        and not wanted.was_error
+        and partition.is_leader
+        and asked.current_leader_epoch in (NO_EPOCH, partition.leader_epoch)
+        and asked.last_fetched_epoch in (NO_EPOCH, partition.leader_epoch)
+        and log.offline is None
+    )
 
 
 def _read(
