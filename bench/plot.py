@@ -59,7 +59,7 @@ def _bar(line: Mapping[str, object]) -> Bar:
     suffix = "" if line["by"] == "amount" else "x"
     note = "" if is_beside_kafka else f" (1 = {must:g}{suffix})"
     return Bar(
-        str(line["label"]).partition(", against ")[0] + note,
+        str(line["label"]) + note,
         better(compared),
         better(must),
         None if aim is None else better(aim),

@@ -114,7 +114,7 @@ def label(goal: Goal) -> str:
         case By.CPU:
             return f"{goal.measure}: broker CPU"
         case By.ITSELF:
-            return f"{goal.measure}, against {goal.base}"
+            return f"{goal.measure}: own ratio"
         case _:
             return goal.measure
 

@@ -56,7 +56,7 @@ def test_a_run_without_goals_has_no_picture() -> None:
 
 
 def test_runnel_against_itself_is_held_against_what_is_allowed() -> None:
-    grown = verdict("memory, against less", 10.0, at_least=False, must=12.0, aim=None, by="itself")
+    grown = verdict("memory: own ratio", 10.0, at_least=False, must=12.0, aim=None, by="itself")
     (bar,) = bars([RUN, grown])
-    assert (bar.label, bar.figure, bar.must) == ("memory (1 = 12x)", "10x", 1.0)
+    assert (bar.label, bar.figure, bar.must) == ("memory: own ratio (1 = 12x)", "10x", 1.0)
     assert bar.better == 1.2
