@@ -13,6 +13,7 @@ import socket
 from collections import Counter
 from typing import Final
 
+from runnel.broker.congestion import choose, unpace
 from runnel.broker.connection import Connection
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
@@ -49,6 +50,7 @@ class Listener:
         self._buffers = broker.buffers
         self._metrics = broker.metrics
         self._sendfile = sendfile
+        self._system_control = b""
         self._transports: dict[SocketTransport, None] = {}
         self._per_host: Counter[str] = Counter()
         self._tick = 0
@@ -60,6 +62,7 @@ class Listener:
         return host, port
 
     def start(self) -> None:
+        self._system_control = unpace(self._sock)
         self._sock.listen(self._settings.socket_listen_backlog_size)
         self._sock.setblocking(False)
         self._accept_again()
@@ -92,6 +95,7 @@ class Listener:
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        choose(sock, host, self._system_control)
         for option, size in (
             (socket.SO_SNDBUF, self._settings.socket_send_buffer_bytes),
             (socket.SO_RCVBUF, self._settings.socket_receive_buffer_bytes),

@@ -193,7 +193,10 @@ class SocketTransport:
         if position < self._warmed_to:
             return self._warmed_to - position
         size = min(part.size, SENT_IN_A_TURN_BYTES_MAX)
-        return size if part.file.is_cached(position, size) else 0
+        if not part.file.is_cached(position, size):
+            return 0
+        self._warmed_to = position + size  # the socket takes it in bits: it is asked once
+        return size
 
     def _warm(self, part: FileSlice) -> None:
         size = min(part.size, WARMED_AT_ONCE_BYTES_MAX)

@@ -67,6 +67,9 @@ class ListeningSocket:
         self.fd = -1
 
     def listen(self, backlog: int) -> None: ...
+    def getsockopt(self, _level: int, _option: int, _size: int) -> bytes:
+        return b"reno"
+
     def setblocking(self, flag: bool) -> None: ...
 
 
