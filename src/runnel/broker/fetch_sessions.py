@@ -7,9 +7,9 @@ only if it was idle for two minutes, or had that long and is smaller than the ne
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Final
 
+from runnel.broker.partition import NO_EPOCH, Partition
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
@@ -25,15 +25,48 @@ TopicKey = bytes | str  # a topic id from v13 on, a name before
 class SessionPartition:
     """What a client asked for in one partition, and what it was last told."""
 
-    __slots__ = ("asked", "high_watermark", "index", "log_start_offset", "topic", "was_error")
+    __slots__ = (
+        "_current_leader_epoch",
+        "_fetch_offset",
+        "_last_fetched_epoch",
+        "asked",
+        "high_watermark",
+        "index",
+        "log_start_offset",
+        "partition",
+        "topic",
+        "was_error",
+    )
 
     def __init__(self, topic: TopicKey, asked: FetchPartition) -> None:
         self.topic = topic
         self.index = asked.partition
-        self.asked = asked
+        self.partition: Partition | None = None  # as it was found last; it may be gone
         self.high_watermark = -1
         self.log_start_offset = -1
         self.was_error = False
+        self.ask(asked)
+
+    def ask(self, asked: FetchPartition) -> None:
+        self.asked = asked
+        self._fetch_offset = asked.fetch_offset
+        self._current_leader_epoch = asked.current_leader_epoch
+        self._last_fetched_epoch = asked.last_fetched_epoch
+
+    def is_quiet(self, partition: Partition, committed_only: bool) -> bool:
+        """Nothing to read and nothing to tell: what most partitions of most sessions are."""
+        log, epoch = partition.log, partition.leader_epoch
+        bound = partition.last_stable_offset if committed_only else partition.high_watermark
+        return (
+            self._fetch_offset == bound
+            and self.high_watermark == partition.high_watermark
+            and self.log_start_offset == log.log_start_offset
+            and partition.is_leader  # one that was dropped never leads again
+            and not self.was_error
+            and (self._current_leader_epoch == NO_EPOCH or self._current_leader_epoch == epoch)
+            and (self._last_fetched_epoch == NO_EPOCH or self._last_fetched_epoch == epoch)
+            and log.offline is None
+        )
 
     def is_news(self, data: PartitionData, has_records: bool) -> bool:
         """Whether an incremental reply must mention it. Remembers what is told."""
@@ -60,12 +93,9 @@ class Session:
     def __init__(self, session_id: int, now_ms: int) -> None:
         self.id = session_id
         self.epoch = FIRST_EPOCH
-        self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
+        self.partitions: dict[tuple[TopicKey, int], SessionPartition] = {}
         self.created_ms = now_ms
         self.used_ms = now_ms
-
-    def __iter__(self) -> Iterator[SessionPartition]:
-        return iter(self.partitions.values())
 
     def update(self, request: FetchRequest, by_id: bool) -> None:
         for topic in request.topics:
@@ -75,7 +105,7 @@ class Session:
                 if known is None:
                     self.partitions[key, asked.partition] = SessionPartition(key, asked)
                 else:
-                    known.asked = asked
+                    known.ask(asked)
         for forgotten in request.forgotten_topics_data:
             key = forgotten.topic_id if by_id else forgotten.topic
             for index in forgotten.partitions:
@@ -83,7 +113,9 @@ class Session:
 
     def serve_last(self, partition: SessionPartition) -> None:
         """Who got bytes this time stands behind the others next time."""
-        self.partitions.move_to_end((partition.topic, partition.index))
+        key = partition.topic, partition.index
+        if self.partitions.pop(key, None) is not None:
+            self.partitions[key] = partition
 
 
 class FetchSessions:

@@ -4,14 +4,18 @@ A partition that moves (its high watermark, flushed offset or leadership) says s
 Waking is put off to the end of the loop's current round, so that fifty appends of one request
 make a parked fetch plan once and not fifty times. Whoever wakes plans anew: nothing that was
 read before the wait is sent after it.
+
+Deadlines are rounded up to ticks, at most an eighth of the wait, and share a timer: a hundred idle
+consumers then come back in a few rounds of the loop, and cost a fraction of a hundred wake-ups.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 R = TypeVar("R")
+TICKS_MIN: Final = 8  # of a wait
 
 
 class Waitable(Protocol):
@@ -46,27 +50,29 @@ class Parked(Generic[R]):
 class Waiter:
     """One parked request. Leaves every list it stands in when it is answered or cancelled."""
 
-    __slots__ = ("_answer", "_parked", "_timer", "_waiting")
+    __slots__ = ("_answer", "_deadline", "_parked", "_waiting")
 
     def __init__(self, waiting: "Waiting", parked: Parked[R], answer: Callable[[R], None]) -> None:
         self._waiting = waiting
         self._parked: Parked[Any] = parked
         self._answer: Callable[[Any], None] = answer
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadline: dict[Waiter, None] | None = None  # all who expire with it
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start(self, deadline: "dict[Waiter, None]") -> None:
         for waitable in self._parked.on:
             waitable.waiters[self] = None
         if self._parked.is_produce:
             self._waiting.parked_produces[self] = None
-        self._timer = loop.call_later(self._parked.timeout_ms / 1000, self._expire)
+        self._deadline = deadline
+        deadline[self] = None
 
     def try_now(self) -> None:
-        if self._timer is not None:
+        if self._deadline is not None:
             self._finish_with(self._parked.attempt(False))
 
-    def _expire(self) -> None:
-        self._finish_with(self._parked.attempt(True))
+    def expire(self) -> None:
+        if self._deadline is not None:
+            self._finish_with(self._parked.attempt(True))
 
     def _finish_with(self, response: object | None) -> None:
         if response is not None:
@@ -74,9 +80,9 @@ class Waiter:
             self._answer(response)
 
     def cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._deadline is not None:
+            self._deadline.pop(self, None)
+            self._deadline = None
         for waitable in self._parked.on:
             waitable.waiters.pop(self, None)
         if self._parked.is_produce:
@@ -86,20 +92,35 @@ class Waiter:
 class Waiting:
     """Owned by the broker; one per event loop."""
 
-    __slots__ = ("_drained", "_loop", "_moved", "_waking", "parked_produces")
+    __slots__ = ("_deadlines", "_drained", "_loop", "_moved", "_waking", "parked_produces")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._moved: dict[Waitable, None] = {}
         self._waking = False
+        self._deadlines: dict[int, dict[Waiter, None]] = {}  # by the loop's time in ms
         self.parked_produces: dict[Waiter, None] = {}
         self._drained: asyncio.Event | None = None
 
     def park(self, parked: Parked[R], answer: Callable[[R], None]) -> Callable[[], None]:
         """Returns how to cancel."""
         waiter = Waiter(self, parked, answer)
-        waiter.start(self._loop)
+        waiter.start(self._deadline_in(parked.timeout_ms))
         return waiter.cancel
+
+    def _deadline_in(self, timeout_ms: int) -> dict[Waiter, None]:
+        """Who waits for the first tick that is no earlier. Their timer runs even if all leave."""
+        tick_ms = 1 << max(timeout_ms // TICKS_MIN, 1).bit_length() - 1
+        due_ms = -(-(int(self._loop.time() * 1000) + timeout_ms + 1) // tick_ms) * tick_ms
+        deadline = self._deadlines.get(due_ms)
+        if deadline is None:
+            deadline = self._deadlines[due_ms] = {}
+            self._loop.call_at(due_ms / 1000, self._expire, due_ms)
+        return deadline
+
+    def _expire(self, due_ms: int) -> None:
+        for waiter in list(self._deadlines.pop(due_ms)):
+            waiter.expire()
 
     def moved(self, waitable: Waitable) -> None:
         """Only to be called if the waitable has waiters: it is on the produce path."""

@@ -33,7 +33,7 @@ def test_a_fetch_waits_for_bytes_and_not_longer_than_it_may() -> None:
         before = desk.clock.monotonic_ms()
         empty = await desk.ask(fetch_request(max_wait_ms=500), FETCH_BY_NAME)
         assert values_of(empty) == []
-        assert desk.clock.monotonic_ms() - before == pytest.approx(500, abs=5)
+        assert 500 <= desk.clock.monotonic_ms() - before <= 500 * 9 / 8  # see broker/waiting.py
         other = Desk(desk.broker, desk.clock)
         waiting = asyncio.ensure_future(desk.ask(fetch_request(max_wait_ms=500), FETCH_BY_NAME))
         await asyncio.sleep(0.1)
@@ -179,4 +179,22 @@ def test_a_parked_request_that_fails_costs_only_its_connection(
             await lost
 
     monkeypatch.setattr(fetch_handler, "_plan", fragile)
+    at_desk(test)
+
+
+def test_idle_consumers_come_back_together() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        answered: dict[float, int] = {}
+
+        async def consumer(number: int) -> None:
+            await asyncio.sleep(number / 1000)
+            await Desk(desk.broker, desk.clock).ask(fetch_request(max_wait_ms=500), FETCH_BY_NAME)
+            now_ms = desk.clock.monotonic_ms()
+            answered[now_ms] = answered.get(now_ms, 0) + 1
+
+        await asyncio.gather(*(consumer(number) for number in range(100)))
+        assert sum(answered.values()) == 100
+        assert len(answered) <= 6, "a round of the loop for each tick, not for each consumer"
+
     at_desk(test)

@@ -21,7 +21,7 @@ from runnel.broker.fetch_sessions import (
     SessionPartition,
     TopicKey,
 )
-from runnel.broker.partition import NO_EPOCH, Partition
+from runnel.broker.partition import Partition
 from runnel.broker.security import Operation, Resource
 from runnel.broker.waiting import Parked
 from runnel.errors import ErrorCode, RunnelError
@@ -140,12 +140,15 @@ def _plan(
     cold: list[FileSlice] = []
     total = 0
     cannot_wait = False
-    for wanted in session:
+    may_skip = not is_full and context.authorizer is None
+    for wanted in session.partitions.values():
+        known = wanted.partition
+        if may_skip and known is not None and wanted.is_quiet(known, committed_only):
+            on.append(known)
+            continue
         try:
             partition = _find(context, services, wanted.topic, wanted.index)
-            if not is_full and _is_quiet(partition, wanted, committed_only):
-                on.append(partition)
-                continue
+            wanted.partition = partition
             data, size = _read(partition, wanted.asked, left, committed_only, total == 0, wait)
             on.append(partition)
             cannot_wait = cannot_wait or data.diverging_epoch.epoch >= 0
@@ -168,22 +171,6 @@ def _find(context: RequestContext, services: Services, topic: TopicKey, index: i
     if context.authorizer is not None and not context.may(_READ, _TOPIC, name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     return services.partitions.get(name, index)
-
-
-def _is_quiet(partition: Partition, wanted: SessionPartition, committed_only: bool) -> bool:
-    """Nothing to read and nothing to tell: what most partitions of most sessions are."""
-    asked, log = wanted.asked, partition.log
-    bound = partition.last_stable_offset if committed_only else partition.high_watermark
-    return (
-        asked.fetch_offset == bound
-        and wanted.high_watermark == partition.high_watermark
-        and wanted.log_start_offset == log.log_start_offset
-        and not wanted.was_error
-        and partition.is_leader
-        and asked.current_leader_epoch in (NO_EPOCH, partition.leader_epoch)
-        and asked.last_fetched_epoch in (NO_EPOCH, partition.leader_epoch)
-        and log.offline is None
-    )
 
 
 def _read(
