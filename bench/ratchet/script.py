@@ -10,7 +10,6 @@ same whatever the broker does, are counted with those of the broker.
 """
 
 import asyncio
-import gc
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ from bench.ratchet.parts import (
     ensure_good,
 )
 from runnel.broker.server import Ports, build
-from runnel.broker.system import SystemClock, run
+from runnel.broker.system import SystemClock, run, tune_collector
 from runnel.client.raw import Topic, decode_reply, encode_frame
 from runnel.config.settings import load
 from runnel.storage.files import MemoryDisk, OsDisk
@@ -101,8 +100,7 @@ async def _play_all() -> None:
             name: await clients.create(name, PARTITION_COUNTS[name]) for name in PARTITION_COUNTS
         }
         await _end_recurring_work()
-        gc.collect()
-        gc.freeze()
+        tune_collector()
         for part in PARTS:
             await _count(clients, part.rounds(topics[part.topic], WARM_UP_COUNT + part.round_count))
         for caller in callers:

@@ -1,6 +1,7 @@
 """The operating system as the ports see it: its clocks, its threads, its event loop."""
 
 import asyncio
+import gc
 import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -10,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+YOUNG_OBJECTS_MAX: Final = 20_000
 _BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -22,6 +24,16 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """Goes on while the machine is suspended: otherwise waking would look like a clock jump."""
         return time.clock_gettime_ns(_BOOT_TIME) // 1_000_000
+
+
+def tune_collector() -> None:
+    """When everything is up: what start-up made lives as long as the process, so never look at it.
+
+    A request leaves no cycles behind, and looking for them is a tenth of what an idle fetch costs.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS_MAX, 20, 20)
 
 
 class ThreadWorkers:

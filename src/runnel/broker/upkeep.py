@@ -18,7 +18,7 @@ from runnel.ports import Clock, Workers
 from runnel.storage.store import LogStore
 
 _log = logging.getLogger(__name__)
-LAG_PROBE_MS: Final = 100
+LAG_PROBE_MS: Final = 250
 LAG_ALARM_MS: Final = 200
 
 

@@ -7,7 +7,6 @@ A second signal ends it at once, as a crash would; that is safe too.
 
 import argparse
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -21,7 +20,14 @@ from pathlib import Path
 from runnel import __version__
 from runnel.broker.listener import Listeners
 from runnel.broker.server import Ports, build
-from runnel.broker.system import SystemClock, ThreadWorkers, boot_id, process_age_ms, run
+from runnel.broker.system import (
+    SystemClock,
+    ThreadWorkers,
+    boot_id,
+    process_age_ms,
+    run,
+    tune_collector,
+)
 from runnel.cli.limits import ensure_standard_streams, within_file_limit
 from runnel.cli.logs import LEVELS, configure, printable
 from runnel.cluster.sqlite import SqliteStore
@@ -166,8 +172,7 @@ async def _serve(settings: Settings, ready_file: Path | None) -> None:
             listeners = Listeners(broker)
             await broker.start(tasks, listeners.bind())
             listeners.start()
-            gc.collect()
-            gc.freeze()  # what start-up made lives as long as the process: never look at it again
+            tune_collector()
             _tell_ready(listeners.addresses, broker.settings, ready_file)
             await stop.wait()
             _log.info("stopping")
