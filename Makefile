@@ -10,7 +10,7 @@ COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet sim bench compat planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -47,6 +47,7 @@ run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port
 test: $(STAMP) compiled ## every test that needs nothing but Python: of the sources, then compiled
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 tests/unit/wire tests/unit/storage tests/unit/broker tests/simulated tests/integration $(ARGS)
+	$(MAKE) -s ratchet-compiled ARGS=
 
 check: lint types imports unit ratchet ## what must be clean before a commit
 
@@ -70,15 +71,18 @@ unit: $(STAMP)
 ratchet: bytecode ## instructions of produce and fetch against the baseline (ARGS=--accept)
 	$(BIN)/python -m bench.ratchet.run $(ARGS)
 
+ratchet-compiled: compiled ## the same of what users run
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.ratchet.run $(ARGS)
+
 sim: $(STAMP) ## repeat one simulated run exactly: make sim SEED=123
 	$(BIN)/python -m tests.simulated.run --seed $(SEED) $(ARGS)
 
 planted: $(STAMP) ## plant five bugs in copies of the tree; passes if the tests find each
 	$(BIN)/python -m tests.planted.run $(ARGS)
 
-faults: $(STAMP) ## the long fault suites: 500 seeds, 20 kill -9 cycles, every torn byte, planted bugs
-	$(BIN)/python -m tests.simulated.run --seeds 500
-	KILL_CYCLES=20 $(BIN)/python -m pytest -q -s tests/integration/kill_test.py
+faults: compiled ## the long fault suites: 500 seeds, 20 kill -9 cycles, every torn byte, planted bugs
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.simulated.run --seeds 500
+	PYTHONPATH=$(COMPILED) KILL_CYCLES=20 $(BIN)/python -m pytest -q -s tests/integration/kill_test.py
 	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
 	$(BIN)/python -m tests.planted.run
 

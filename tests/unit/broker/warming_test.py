@@ -5,6 +5,7 @@ until the test lets them go on; a file whose bytes were read on the loop while c
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -79,16 +80,6 @@ class HeldWorkers:
         raise NotImplementedError
 
 
-class Transport(SocketTransport):
-    """Keeps why it was closed."""
-
-    reason = ""
-
-    def close(self, reason: str) -> None:
-        self.reason = self.reason or reason
-        super().close(reason)
-
-
 class Desk:
     """Connections over socket pairs that share one Warming."""
 
@@ -99,11 +90,11 @@ class Desk:
         self._transports: list[SocketTransport] = []
         self._peers: list[socket.socket] = []
 
-    def connect(self) -> tuple[Transport, socket.socket]:
+    def connect(self) -> tuple[SocketTransport, socket.socket]:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
-        transport = Transport(
+        transport = SocketTransport(
             asyncio.get_running_loop(), ours, "peer", lambda _: None, self.warming
         )
         transport.start(
@@ -238,7 +229,10 @@ def test_a_connection_that_closes_is_not_warmed_for() -> None:
     assert [len(file.warmings) for file in files] == [1] * AT_ONCE + [0]
 
 
-def test_a_slice_that_cannot_be_read_ends_its_connection() -> None:
+def test_a_slice_that_cannot_be_read_ends_its_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     file = ColdFile(records(50_000), OSError(5, "Input/output error"))
 
     async def test(desk: Desk) -> None:
@@ -247,7 +241,7 @@ def test_a_slice_that_cannot_be_read_ends_its_connection() -> None:
         transport.send([b"header ", file.slice()])
         await settle()
         assert transport.fd == -1
-        assert "Input/output error" in transport.reason
+        assert "Input/output error" in caplog.text
         assert received_so_far(theirs) == b"header "
         assert theirs.recv(1) == b"", "the rest of the reply is not to be made up"
         good, theirs = desk.connect()
