@@ -66,10 +66,15 @@ class Upkeep:
             self._settings.log_flush_offset_checkpoint_interval_ms,
             self._settings.log_flush_start_offset_checkpoint_interval_ms,
         )
+        written = -1
         while True:
             await asyncio.sleep(interval_ms / 1000)
+            now = self._partitions.fingerprint()
+            if now == written:
+                continue
             try:
                 await self.write_checkpoints()
+                written = now
             except OSError as error:  # the next tick tries again; a crash would scan more
                 _log.error("checkpoints cannot be written: %s", error)
 

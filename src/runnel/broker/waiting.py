@@ -80,9 +80,10 @@ class Waiter:
             self._answer(response)
 
     def cancel(self) -> None:
-        if self._deadline is not None:
-            self._deadline.pop(self, None)
-            self._deadline = None
+        if self._deadline is None:
+            return
+        self._deadline.pop(self, None)
+        self._deadline = None
         for waitable in self._parked.on:
             waitable.waiters.pop(self, None)
         if self._parked.is_produce:
