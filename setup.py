@@ -23,6 +23,7 @@ HOT_MODULES = (
     "broker/fetch_sessions",
     "broker/flusher",
     "broker/handlers/fetch",
+    "broker/handlers/fetch_plan",
     "broker/handlers/produce",
     "broker/partition",
     "broker/partitions",

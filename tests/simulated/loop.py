@@ -95,6 +95,8 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: object,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
+        if self.is_closed():  # a coroutine of a dead process is thrown away after the end
+            return asyncio.Handle(callback, args, self, context)
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
         if process is None:
             return super().call_soon(callback, *args, context=context)

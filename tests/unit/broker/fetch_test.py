@@ -7,6 +7,7 @@ import pytest
 
 from runnel.broker.context import RequestContext
 from runnel.broker.handlers import fetch as fetch_handler
+from runnel.broker.handlers.fetch_plan import Plan, make_plan
 from runnel.client.raw import ClosedError
 from runnel.errors import ErrorCode
 from runnel.wire import hot
@@ -158,10 +159,9 @@ def test_a_fetch_does_not_wait_for_what_its_own_limit_forbids() -> None:
 def test_a_parked_request_that_fails_costs_only_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plan = fetch_handler._plan
 
-    def fragile(context: RequestContext, *rest: Any) -> fetch_handler.Plan:  # noqa: ANN401  # passed on
-        found = plan(context, *rest)
+    def fragile(context: RequestContext, *rest: Any) -> Plan:  # noqa: ANN401  # passed on
+        found = make_plan(context, *rest)
         assert not (context.client_id == "broken" and found.size_bytes), "planted"
         return found
 
@@ -178,7 +178,7 @@ def test_a_parked_request_that_fails_costs_only_its_connection(
         with pytest.raises(ClosedError):
             await lost
 
-    monkeypatch.setattr(fetch_handler, "_plan", fragile)
+    monkeypatch.setattr(fetch_handler, "make_plan", fragile)
     at_desk(test)
 
 
