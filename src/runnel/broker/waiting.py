@@ -5,7 +5,7 @@ Waking is put off to the end of the loop's current round, so that fifty appends 
 make a parked fetch plan once and not fifty times. Whoever wakes plans anew: nothing that was
 read before the wait is sent after it.
 
-Deadlines are rounded up to ticks, at most an eighth of the wait, and share a timer: a hundred idle
+Deadlines are rounded up to ticks, at most a sixth of the wait, and share a timer: a hundred idle
 consumers then come back in a few rounds of the loop, and cost a fraction of a hundred wake-ups.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 R = TypeVar("R")
-TICKS_MIN: Final = 8  # of a wait
+TICKS_MIN: Final = 6  # of a wait
 
 
 class Waitable(Protocol):
