@@ -16,6 +16,7 @@ from bench import goals
 from bench.model import Cell, Scale, Target
 from bench.progress import Step, shown
 from bench.report import Failure, Row
+from bench.settling import settle
 from bench.trust import SINK, SINK_MEASURES
 from runnel.bench.pipeline import LoadError
 from runnel.bench.usage import resident_mb
@@ -48,6 +49,7 @@ class Rounds:
                 for cell, target in turns:
                     step = _step(cell, target)
                     with progress.step(step, f"round {number}, {': '.join(step)}"):
+                        settle(self._targets)
                         self.attempt(step, number, partial(self._measure, cell, target, number))
                 for target in self._targets:
                     if target.pid is not None and target.name != SINK:
