@@ -10,7 +10,14 @@ import subprocess
 from pathlib import Path
 
 from runnel.client.raw import Address
-from tests.support.kafka_tools import CLUSTER_ID, QUIET, KafkaToolError, class_path, free_port
+from tests.support.kafka_tools import (
+    CLUSTER_ID,
+    QUIET,
+    KafkaToolError,
+    class_path,
+    end_broker,
+    free_port,
+)
 
 HERE = Path(__file__).resolve().parent
 POM = HERE / "pom.xml"
@@ -95,13 +102,7 @@ class Kafka:
     def _end(self, how: signal.Signals) -> None:
         assert self._process is not None, "the broker is not running"
         process, self._process = self._process, None
-        process.send_signal(how)
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise KafkaToolError(f"the broker did not stop:\n{self.log}") from None
+        end_broker(process, how, self._output, STOP_TIMEOUT_S)
 
 
 def run_tool(main_class: str, *arguments: str) -> str:

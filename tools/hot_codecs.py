@@ -203,44 +203,33 @@ def _parameter(field: Field) -> str:
 
 def _adoption(classes: Iterable[type[Any]]) -> str:
     """What `wire/schema.py` asks: which bases there are, and to take note of the real class."""
-    lines = ["bases = {"]
+    bases = [f"    ({cls.__module__!r}, {cls.__name__!r}): {_c_name(cls)}," for cls in classes]
+    stated: list[str] = []  # `global` may not stand between an `if` and its `elif`
+    branches: list[str] = []
     for cls in classes:
-        lines.append(f"    ({cls.__module__!r}, {cls.__name__!r}): {_c_name(cls)},")
-    lines += ["}", "", "def adopt(made, defaults):"]
-    for number, cls in enumerate(classes):
-        name, fields = _c_name(cls), schema_of(cls).fields
-        shared = [field for field in fields if _is_shared(field)]
-        used = [f"type_of_{name}", *(_shared(field) for field in shared)]
-        lines.append(f"    global {', '.join(used)}")
-        lines.append(f"    {'elif' if number else 'if'} issubclass(made, {name}):")
-        lines.append(f"        Py_INCREF(made); type_of_{name} = <PyTypeObject *>made")
-        lines += [f"        {_shared(f)} = defaults[{f.name!r}]" for f in shared]
-    return "\n".join(_globals_first(lines)) + "\n"
-
-
-def _globals_first(lines: list[str]) -> list[str]:
-    """`global` may not stand between an `if` and its `elif`."""
-    start = lines.index("def adopt(made, defaults):") + 1
-    body = lines[start:]
-    stated = [line for line in body if line.lstrip().startswith("global")]
-    return [*lines[:start], *stated, *(line for line in body if line not in stated)]
+        name = _c_name(cls)
+        shared = [field for field in schema_of(cls).fields if _is_shared(field)]
+        stated.append(f"    global {', '.join([f'type_of_{name}', *map(_shared, shared)])}")
+        branches += [
+            f"    {'elif' if branches else 'if'} issubclass(made, {name}):",
+            f"        Py_INCREF(made); type_of_{name} = <PyTypeObject *>made",
+            *(f"        {_shared(field)} = defaults[{field.name!r}]" for field in shared),
+        ]
+    head = "def adopt(made, defaults):"
+    return "\n".join(["bases = {", *bases, "}", "", head, *stated, *branches]) + "\n"
 
 
 class CReader(Reader):
     """Reads with a pointer into the frame; bounds are checked once for a run of values."""
 
-    def __init__(self, version: int, flexible: bool) -> None:
-        super().__init__(version, flexible, {})
-        self.numbers: list[str] = []
-
     @classmethod
     def function(cls, message: type[Any], version: int) -> str:
         schema = schema_of(message)
-        reader = cls(version, schema.is_flexible(version))
+        reader = cls(version, schema.is_flexible(version), {})
         with reader.block(""), reader.block(""), reader.block(""):
             made = reader.struct(message)
             reader.line(f"return {made}, position")
-        numbers = ", ".join(["limit", "end", "high", "budget", "_", *reader.numbers])
+        numbers = ", ".join(["limit", "end", "budget", "_", *reader.numbers])
         return f"""
 def {FUNCTION}(object buffer, Py_ssize_t position):
     cdef Py_ssize_t {numbers}
@@ -256,11 +245,6 @@ def {FUNCTION}(object buffer, Py_ssize_t position):
     finally:
         PyBuffer_Release(&held)
 """
-
-    def number(self, stem: str) -> str:
-        name = self.fresh(stem)
-        self.numbers.append(name)
-        return name
 
     def default(self, field: Field) -> str:
         return _default(field)
@@ -317,7 +301,6 @@ class CWriter(Writer):
 
     def __init__(self, name: str, version: int, flexible: bool) -> None:
         super().__init__(name, version, flexible, {})
-        self.numbers: list[str] = []
         self.typed: list[str] = []
 
     @classmethod
@@ -333,11 +316,6 @@ class CWriter(Writer):
         place = "    cdef uint8_t *at"
         text = writer.text().replace(f"{schema.name} v{version}", schema.name)
         return "\n".join([head, place, *declared]) + text
-
-    def number(self, stem: str) -> str:
-        name = self.fresh(stem)
-        self.numbers.append(name)
-        return name
 
     def holder(self, stem: str, cls: object) -> str:
         name = self.fresh(stem)

@@ -197,10 +197,18 @@ class KafkaBroker:
     def _end(self, how: signal.Signals) -> None:
         assert self._process is not None, "the broker is not running"
         process, self._process = self._process, None
-        process.send_signal(how)
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise KafkaToolError(f"the broker did not stop:\n{self.output}") from None
+        end_broker(process, how, self._work_dir / "output.txt", STOP_TIMEOUT_S)
+
+
+def end_broker(
+    process: subprocess.Popen[bytes], how: signal.Signals, output: Path, timeout_s: float
+) -> None:
+    """Raises KafkaToolError with what it printed if it has to be killed."""
+    process.send_signal(how)
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        printed = output.read_text(errors="replace")
+        raise KafkaToolError(f"the broker did not stop:\n{printed}") from None

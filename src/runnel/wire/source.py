@@ -16,6 +16,7 @@ class Source:
         self.version = version
         self.flexible = flexible
         self.namespace = namespace  # what the code sees as globals
+        self.numbers: list[str] = []  # what C may hold in a register
         self._lines: list[str] = []
         self._depth = 0
         self._count = 0
@@ -40,7 +41,8 @@ class Source:
 
     def number(self, stem: str) -> str:
         """A name for a length or a count, which never leaves the code."""
-        return self.fresh(stem)
+        self.numbers.append(self.fresh(stem))
+        return self.numbers[-1]
 
     def holder(self, stem: str, cls: object) -> str:
         """A name for a value; `cls` is its class if it is a struct."""

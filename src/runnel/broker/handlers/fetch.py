@@ -102,7 +102,24 @@ class Fetching:
         return Parked(plan.on, max_wait_ms, self.attempt)
 
     def _respond(self, plan: Plan) -> FetchResponse:
-        return _respond(self._services, self._session, self._is_full, plan)
+        session = self._session
+        topics: dict[TopicKey, FetchableTopicResponse] = {}
+        for wanted, data, size in plan.served:
+            if not (wanted.is_news(data, size > 0) or self._is_full):
+                continue
+            key = wanted.topic
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = (
+                    FetchableTopicResponse(topic=key)
+                    if isinstance(key, str)
+                    else FetchableTopicResponse(topic_id=key)
+                )
+            topic.partitions.append(data)
+            if size and session.id != NO_SESSION:
+                session.serve_last(wanted)
+        self._services.metrics.slots[FETCHED_BYTES] += plan.size_bytes
+        return FetchResponse(session_id=session.id, responses=list(topics.values()))
 
     async def warm_and_answer(self, plan: Plan) -> Answer:
         for tries_left in reversed(range(COLD_TRIES)):
@@ -132,23 +149,3 @@ def _session(
         session = sessions.open(size, context.arrived_ms)
     session.update(request, by_id)
     return session, True
-
-
-def _respond(services: Services, session: Session, is_full: bool, plan: Plan) -> FetchResponse:
-    topics: dict[TopicKey, FetchableTopicResponse] = {}
-    for wanted, data, size in plan.served:
-        if not (wanted.is_news(data, size > 0) or is_full):
-            continue
-        key = wanted.topic
-        topic = topics.get(key)
-        if topic is None:
-            topic = topics[key] = (
-                FetchableTopicResponse(topic=key)
-                if isinstance(key, str)
-                else FetchableTopicResponse(topic_id=key)
-            )
-        topic.partitions.append(data)
-        if size and session.id != NO_SESSION:
-            session.serve_last(wanted)
-    services.metrics.slots[FETCHED_BYTES] += plan.size_bytes
-    return FetchResponse(session_id=session.id, responses=list(topics.values()))
