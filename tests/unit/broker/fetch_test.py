@@ -198,3 +198,14 @@ def test_idle_consumers_come_back_together() -> None:
         assert len(answered) <= 6, "a round of the loop for each tick, not for each consumer"
 
     at_desk(test)
+
+
+def test_an_epoch_that_nobody_has_opens_no_session() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        for epoch in (-2, -256, 5):
+            answer = await desk.ask(fetch_request(session_epoch=epoch), FETCH_BY_NAME)
+            assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            assert answer.session_id == 0
+
+    at_desk(test)

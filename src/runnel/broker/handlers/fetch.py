@@ -136,7 +136,7 @@ def _session(
     """The partitions that this request is about, and whether all of them must be answered."""
     sessions = services.sessions
     epoch = request.session_epoch if context.api_version >= FIRST_VERSION_WITH_SESSIONS else -1
-    if epoch > FIRST_EPOCH:
+    if epoch not in (FIRST_EPOCH, FINAL_EPOCH):
         session = sessions.resume(request.session_id, epoch, context.arrived_ms)
         session.update(request, by_id)
         return session, False
