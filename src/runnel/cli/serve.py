@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import os
-import random
 import signal
 import sys
 import time
@@ -18,27 +17,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runnel import __version__
-from runnel.broker.listener import Listeners
-from runnel.broker.server import Ports, build
-from runnel.broker.system import (
-    SystemClock,
-    ThreadWorkers,
-    boot_id,
-    process_age_ms,
-    run,
-    tune_collector,
-)
+from runnel.broker.running import run_broker
+from runnel.broker.server import Broker
+from runnel.broker.system import process_age_ms, run, tune_collector
 from runnel.cli.limits import ensure_standard_streams, within_file_limit
 from runnel.cli.logs import LEVELS, configure, printable
-from runnel.cluster.sqlite import SqliteStore
 from runnel.config.definition import ConfigError
 from runnel.config.settings import Settings, load
 from runnel.errors import RunnelError
-from runnel.storage.files import MemoryDisk, OsDisk
 from runnel.storage.lock import FolderInUseError, FolderLock
 
 _log = logging.getLogger("runnel.serve")
-WORKER_THREADS = 8  # most of them wait for a disk
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA_DIR = "runnel-data"
@@ -155,34 +144,12 @@ async def _serve(settings: Settings, ready_file: Path | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop, number)
-    clock = SystemClock()
-    workers = ThreadWorkers(WORKER_THREADS)
-    ports = Ports(
-        clock=clock,
-        disk=OsDisk(),
-        memory_disk=MemoryDisk(),
-        random=random.SystemRandom(),
-        workers=workers,
-        store=await SqliteStore.open(Path(settings.log_dirs[0]), clock),
-        boot_id=boot_id(),
-    )
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            broker = await build(settings, ports, progress=_Progress(stop))
-            listeners = Listeners(broker)
-            await broker.start(tasks, listeners.bind())
-            listeners.start()
-            tune_collector()
-            _tell_ready(listeners.addresses, broker.settings, ready_file)
-            await stop.wait()
-            _log.info("stopping")
-            listeners.stop_accepting()
-            await broker.drain()
-            listeners.close()
-            await broker.stop()
-    finally:
-        await ports.store.close()
-        workers.close()
+
+    def on_ready(broker: Broker, addresses: list[str]) -> None:
+        tune_collector()
+        _tell_ready(addresses, broker.settings, ready_file)
+
+    await run_broker(settings, stop, on_ready, progress=_Progress(stop))
 
 
 def _on_signal(stop: asyncio.Event, number: int) -> None:
