@@ -39,7 +39,8 @@ def default(text: str) -> str | None:
 
 
 def rows() -> list[str]:
-    dynamic = {line[2:].strip() for line in DYNAMIC.read_text().splitlines() if line[:2] == "- "}
+    lines = [line[2:] for line in DYNAMIC.read_text().splitlines() if line[:2] == "- "]
+    modes = dict(line.split(": ") for line in lines)
     scope, found = "", []
     for line in TABLE.read_text().splitlines():
         if line.startswith("## "):
@@ -50,7 +51,8 @@ def rows() -> list[str]:
         name, kind, value, limits = cells
         fields = [repr(scope), repr(name), repr(kind), repr(default(value))]
         fields += [f"{key}={limit!r}" for key, limit in bounds(limits).items()]
-        fields += ["dynamic=True"] if scope != "broker" or name in dynamic else []
+        update = modes.get(name, "read-only") if scope == "broker" else "cluster-wide"
+        fields += [] if update == "read-only" else [f"update={update!r}"]
         found.append(f"    Definition({', '.join(fields)}),\n")
     return found
 

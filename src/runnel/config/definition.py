@@ -10,10 +10,24 @@ from typing import Literal, NamedTuple
 Scope = Literal["topic", "group", "broker"]
 Type = Literal["boolean", "class", "double", "int", "list", "long", "password", "short", "string"]
 Status = Literal["honoured", "ignored", "refused"]
+# Kafka's update modes: fixed at start; each broker its own; one value with exceptions per broker.
+Update = Literal["read-only", "per-broker", "cluster-wide"]
 Value = bool | int | float | str | tuple[str, ...] | None
 
 MAX_VALUE_LENGTH = 32_767  # what a Kafka string of the classic protocol can hold
 
+# Kafka's ConfigType codes, as DescribeConfigs gives them.
+_TYPE_CODES: dict[Type, int] = {
+    "boolean": 1,
+    "string": 2,
+    "int": 3,
+    "short": 4,
+    "long": 5,
+    "double": 6,
+    "list": 7,
+    "class": 8,
+    "password": 9,
+}
 _BITS = {"short": 16, "int": 32, "long": 64}
 
 
@@ -32,8 +46,21 @@ class Definition(NamedTuple):
     choices: tuple[str, ...] = ()
     any_case: bool = False
     not_empty: bool = False
-    dynamic: bool = False
+    update: Update = "read-only"  # "cluster-wide" for what is dynamic and belongs to no broker
     status: Status = "ignored"
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.update != "read-only"
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Never shown, nor logged: DescribeConfigs answers with null."""
+        return self.type == "password"
+
+    @property
+    def type_code(self) -> int:
+        return _TYPE_CODES[self.type]
 
     def parse(self, text: str) -> Value:
         """Raises ConfigError with Kafka's wording."""
@@ -118,5 +145,5 @@ class Definition(NamedTuple):
                 raise self._wrong(item, f"String must be one of: {', '.join(self.choices)}")
 
     def _wrong(self, value: object, why: str) -> ConfigError:
-        shown = "[hidden]" if self.type == "password" else value
+        shown = "[hidden]" if self.is_sensitive else value
         return ConfigError(f"Invalid value {shown} for configuration {self.name}: {why}")

@@ -16,6 +16,8 @@ class Source(IntEnum):
     """Kafka's ConfigSource codes."""
 
     DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
 

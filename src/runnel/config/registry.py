@@ -4,12 +4,14 @@ from collections.abc import Iterable
 
 from runnel.config.definition import Definition, Status
 from runnel.config.kafka_names import KAFKA_NAMES
+from runnel.config.runnel_names import RUNNEL_NAMES
 from runnel.config.support import (
+    BROKER_SYNONYMS,
     DEFAULTS,
+    DYNAMIC_ONLY_NAMES,
     HONOURED_BROKER_NAMES,
     LOG_FIELDS,
     REFUSED_NAMES,
-    RUNNEL_NAMES,
     SYNONYMS,
 )
 
@@ -30,13 +32,18 @@ def _registered(definition: Definition) -> Definition:
 
 def _scope(scope: str) -> dict[str, Definition]:
     mine = [d for d in RUNNEL_NAMES if d.scope == scope]
-    kafka = [_registered(d) for d in KAFKA_NAMES if d.scope == scope]
+    kafka = [_registered(d) for d in KAFKA_NAMES + DYNAMIC_ONLY_NAMES if d.scope == scope]
     return {definition.name: definition for definition in kafka + mine}
 
 
 BROKER = _scope("broker")
 TOPIC = _scope("topic")
 GROUP = _scope("group")
+
+
+def broker_synonyms(name: str) -> tuple[str, ...]:
+    """Every broker name that can give this one's value, in the order in which they win."""
+    return next((names for names in BROKER_SYNONYMS if name in names), (name,))
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

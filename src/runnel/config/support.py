@@ -1,4 +1,4 @@
-"""Runnel's side of the table: its own names, which of Kafka's names it honours, and its defaults.
+"""Runnel's side of the table: which of Kafka's names it honours or refuses, and its defaults.
 
 A Kafka name that is neither honoured nor refused is accepted, kept and shown, has no effect, and
 gives one warning at start. A refused name stops the start: it asks for a JVM class or a guarantee
@@ -7,45 +7,13 @@ that would silently be missing. Both lists shrink as features arrive.
 
 from runnel.config.definition import Definition
 
-RUNNEL_NAMES: tuple[Definition, ...] = tuple(
-    definition._replace(status="honoured")
-    for definition in (
-        # When a write is safe: fsync every flush interval, before each ack, or left to the kernel.
-        Definition(
-            "broker", "runnel.durability", "string", "interval", choices=("interval", "ack", "os")
-        ),
-        Definition("broker", "runnel.flush.interval.ms", "long", "1000", minimum=1),
-        # How deep a produced batch is checked: its header and CRC, or every record inside.
-        Definition(
-            "broker", "runnel.validation", "string", "header", choices=("header", "records")
-        ),
-        Definition("broker", "runnel.decompressed.max.bytes", "int", "67108864", minimum=1),
-        # The ledger of receive, parked, send and decompression memory; at the limit reading stops.
-        Definition("broker", "runnel.memory.budget.bytes", "long", "536870912", minimum=1 << 20),
-        Definition("broker", "runnel.max.in.flight.requests", "int", "5", minimum=1, maximum=1000),
-        Definition("broker", "runnel.frame.timeout.ms", "int", "30000", minimum=1),
-        Definition("broker", "runnel.send.timeout.ms", "int", "120000", minimum=1),
-        Definition("broker", "runnel.shutdown.timeout.ms", "int", "10000", minimum=0),
-        Definition("broker", "runnel.max.open.files", "int", "1024", minimum=16),
-        Definition("broker", "runnel.metadata.lease.ms", "int", "6000", minimum=1000),
-        Definition(
-            "topic",
-            "runnel.durability",
-            "string",
-            "interval",
-            choices=("interval", "ack", "os"),
-            dynamic=True,
-        ),
-        Definition(
-            "topic",
-            "runnel.validation",
-            "string",
-            "header",
-            choices=("header", "records"),
-            dynamic=True,
-        ),
-        # Not dynamic: moving a log between disk and memory would be a copy, not a setting.
-        Definition("topic", "runnel.storage", "string", "disk", choices=("disk", "memory")),
+# Broker names that Kafka has only as dynamic ones, so that none of its tables holds them.
+DYNAMIC_ONLY_NAMES: tuple[Definition, ...] = tuple(
+    Definition("broker", name, "long", str(2**63 - 1), minimum=0, update="cluster-wide")
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 )
 
@@ -91,12 +59,32 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
         ("log.retention.hours", 3_600_000),
     ),
     "runnel.durability": (("runnel.durability", 1),),
+    "runnel.storage": (("runnel.storage", 1),),
     "runnel.validation": (("runnel.validation", 1),),
     "segment.bytes": (("log.segment.bytes", 1),),
     "segment.index.bytes": (("log.index.size.max.bytes", 1),),
     "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
     "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
     "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
+}
+
+# A broker's names for one thing in several units: the first one set wins.
+BROKER_SYNONYMS: tuple[tuple[str, ...], ...] = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)
+
+# Kept, shown and alterable, but only what is not there yet will read them: name -> what that is.
+AWAITED: dict[str, str] = {
+    "delete.retention.ms": "log compaction",
+    "follower.replication.throttled.replicas": "replication",
+    "leader.replication.throttled.replicas": "replication",
+    "max.compaction.lag.ms": "log compaction",
+    "min.cleanable.dirty.ratio": "log compaction",
+    "min.compaction.lag.ms": "log compaction",
+    "unclean.leader.election.enable": "replication",
 }
 
 # Topic-level name -> field of LogConfig.

@@ -9,14 +9,16 @@ from runnel.config import kafka_names
 from runnel.config.definition import Definition
 from runnel.config.registry import BROKER, GROUP, TOPIC
 from runnel.config.support import (
+    AWAITED,
     DEFAULTS,
+    DYNAMIC_ONLY_NAMES,
     HONOURED_BROKER_NAMES,
     LOG_FIELDS,
     REFUSED_NAMES,
     SYNONYMS,
 )
 from runnel.config.topic import LogConfig
-from tools.declare_configs import TABLE, declare
+from tools.declare_configs import DYNAMIC, TABLE, declare
 
 
 def test_the_declarations_are_what_the_script_writes() -> None:
@@ -30,7 +32,19 @@ def test_every_name_of_kafka_is_there() -> None:
     names = [name for name in names if name != "name"]
     assert len(names) == 390
     every: list[Definition] = [*BROKER.values(), *TOPIC.values(), *GROUP.values()]
-    assert sorted(names) == sorted(d.name for d in every if not d.name.startswith("runnel."))
+    kafkas = [d.name for d in every if not d.name.startswith("runnel.")]
+    assert sorted(kafkas) == sorted(names + [d.name for d in DYNAMIC_ONLY_NAMES])
+
+
+def test_what_may_change_while_running_is_what_kafka_says() -> None:
+    lines = [line[2:] for line in DYNAMIC.read_text().splitlines() if line.startswith("- ")]
+    modes = dict(line.split(": ") for line in lines)
+    assert len(modes) == 102
+    for definition in BROKER.values():
+        if not definition.name.startswith("runnel."):
+            assert definition.update == modes.get(definition.name, "read-only"), definition.name
+    fixed = [d.name for d in (*TOPIC.values(), *GROUP.values()) if not d.is_dynamic]
+    assert fixed == ["runnel.storage"]
 
 
 def test_every_default_is_a_legal_value() -> None:
@@ -43,7 +57,8 @@ def test_every_default_is_a_legal_value() -> None:
 def test_the_lists_of_names_hold_no_name_that_is_none() -> None:
     assert set(DEFAULTS) | HONOURED_BROKER_NAMES <= set(BROKER)
     assert set(BROKER) | set(TOPIC) >= REFUSED_NAMES
-    assert set(SYNONYMS) | set(LOG_FIELDS) <= set(TOPIC)
+    assert set(SYNONYMS) | set(LOG_FIELDS) | set(AWAITED) <= set(TOPIC)
+    assert not set(LOG_FIELDS) & set(AWAITED)
     assert {broker for pairs in SYNONYMS.values() for broker, _ in pairs} <= set(BROKER)
 
 
