@@ -1,0 +1,109 @@
+"""The commands of `runnel` but for `serve`, which is only listed here: see `__main__`.
+
+One file per command group, each with a `typer.Typer` of its own that is hung in below. Commands
+return nothing, print through `cli.output`, and raise `CommandError` for what a user can mend.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from runnel.cli.logs import printable
+from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, CommandError, examples
+
+# Their options are read by argparse, so that they start without this framework.
+_PASSED_ON: Final[dict[str, object]] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+
+app = typer.Typer(
+    name="runnel",
+    help="A message broker that every Kafka client can use unchanged, and the tools around it.",
+    epilog=examples(
+        "runnel serve --data-dir ./data",
+        "runnel topic create orders --partitions 3",
+        "echo hello | runnel produce orders",
+        "runnel consume orders --from beginning",
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+@app.command(context_settings=_PASSED_ON)
+def serve(context: typer.Context) -> None:
+    """Run a broker that every Kafka client can connect to."""
+    from runnel.cli.serve import main as run_broker
+
+    raise typer.Exit(run_broker(context.args))
+
+
+@app.command(context_settings=_PASSED_ON)
+def bench(context: typer.Context) -> None:
+    """Load a running broker and tell how fast it is."""
+    from runnel.cli.bench import main as run_bench
+
+    raise typer.Exit(run_bench(context.args))
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from runnel import __version__
+
+        typer.echo(f"runnel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            metavar="",  # a flag: without this the help would ask for a value
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """What stands before the command."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; returns its exit status. Every failure is told in one line."""
+    try:
+        status = app(args=list(argv), prog_name="runnel", standalone_mode=False)
+        sys.stdout.flush()
+    except CommandError as error:
+        return _failed(str(error), error.status)
+    except typer.TyperException as error:
+        return _misused(error)
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except (typer.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    return int(status or 0)
+
+
+def _misused(error: typer.TyperException) -> int:
+    """Bad usage, in typer's words, and which help to read."""
+    context = getattr(error, "ctx", None)
+    path = "runnel" if context is None else context.command_path
+    text = error.format_message()
+    if not text:  # a group without its command: its help is the answer, and has been shown
+        return error.exit_code
+    return _failed(f"{text.rstrip('.')}. Try '{path} --help'.", error.exit_code)
+
+
+def _failed(text: str, status: int) -> int:
+    sys.stderr.write(f"runnel: {printable(text)}\n")
+    return status
