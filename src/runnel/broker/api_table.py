@@ -1,9 +1,14 @@
 """Every API this broker serves: versions, handler, and the right it needs.
 
 What is not in this table is not advertised. A row without a right says so with None on purpose.
+What only administrators ask for is imported when somebody does (`_late`), because each of these
+modules costs a start one or two milliseconds.
 """
 
-from runnel.broker.dispatch import ApiRow
+from importlib import import_module
+
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.dispatch import ApiRow, Handler
 from runnel.broker.handlers.api_versions import AdvertisedVersions
 from runnel.broker.handlers.coordinators import find_coordinator
 from runnel.broker.handlers.epochs import offset_for_leader_epoch
@@ -21,10 +26,23 @@ WRITE_TOPIC = Right(Operation.WRITE, Resource.TOPIC)
 READ_TOPIC = Right(Operation.READ, Resource.TOPIC)
 DESCRIBE_TOPIC = Right(Operation.DESCRIBE, Resource.TOPIC)
 CREATE_TOPIC = Right(Operation.CREATE, Resource.TOPIC)
+ALTER_TOPIC = Right(Operation.ALTER, Resource.TOPIC)
 DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
 WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
+
+
+def _late(name: str) -> Handler:
+    """The handler `<module>.<function>`, imported at its first call."""
+    module, _, function = name.partition(".")
+
+    def call(context: RequestContext, services: Services, request: object) -> object:
+        handler: Handler = getattr(import_module(f"runnel.broker.handlers.{module}"), function)
+        response: object = handler(context, services, request)
+        return response
+
+    return call
 
 
 def api_table() -> tuple[ApiRow, ...]:
@@ -41,6 +59,7 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.INIT_PRODUCER_ID, init_producer_id, WRITE_IDEMPOTENTLY),
         ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch, DESCRIBE_TOPIC),
         ApiRow(ApiKey.DESCRIBE_CLUSTER, describe_cluster, DESCRIBE_CLUSTER),
+        ApiRow(ApiKey.CREATE_PARTITIONS, _late("growth.create_partitions"), ALTER_TOPIC),
     ]
     ranges = [
         (

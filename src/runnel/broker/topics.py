@@ -1,4 +1,4 @@
-"""Creating and deleting topics, from the request to open logs on this broker.
+"""Creating, growing and deleting topics, from the request to open logs on this broker.
 
 The membership decides and writes; this waits until the partitions that this broker holds have
 caught up with the image, so that a client's next request finds what it was promised.
@@ -7,7 +7,7 @@ caught up with the image, so that a client's next request finds what it was prom
 from runnel.broker.partitions import Partitions
 from runnel.cluster.image import Topic
 from runnel.cluster.membership import Membership
-from runnel.cluster.topics import NewTopic
+from runnel.cluster.topics import NewPartitions, NewTopic
 from runnel.errors import RunnelError
 from runnel.types import TopicId
 
@@ -29,6 +29,12 @@ class Topics:
         if not validate_only:
             await self._partitions.caught_up_with(self._membership.image.revision)
         return result
+
+    async def add_partitions(self, new: NewPartitions, *, validate_only: bool) -> None:
+        """Raises RunnelError with Kafka's codes."""
+        await self._membership.add_partitions(new, validate_only=validate_only)
+        if not validate_only:
+            await self._partitions.caught_up_with(self._membership.image.revision)
 
     async def delete(self, topic_id: TopicId) -> None:
         (refusal,) = await self._membership.delete_topics([topic_id])

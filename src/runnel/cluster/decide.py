@@ -15,7 +15,14 @@ from runnel.cluster import values
 from runnel.cluster.election import elect, restarted, revised
 from runnel.cluster.image import Broker, Image, Topic
 from runnel.cluster.topic_names import ensure_legal, ensure_no_collision
-from runnel.cluster.topics import NewTopic, TopicDefaults, new_partition, replicas_of
+from runnel.cluster.topics import (
+    NewPartitions,
+    NewTopic,
+    TopicDefaults,
+    new_partition,
+    replicas_of,
+    replicas_of_new,
+)
 from runnel.cluster.values import Partition
 from runnel.config.listeners import Listener
 from runnel.config.overrides import validate_topic_configs
@@ -198,6 +205,38 @@ def create_topic(image: Image, term: int, topic: Topic) -> list[Transaction]:
     pieces: list[tuple[list[Compare], list[Write]]] = [([], [write]) for write in writes]
     absent = Compare(values.topic_key(topic.name), "version", 0)
     return list(_batches(term, [unchanged], [*pieces, ([absent], naming)]))
+
+
+def plan_partitions(
+    image: Image, new: NewPartitions, defaults: TopicDefaults, start: int
+) -> list[Partition]:
+    """The partitions that the topic would get besides its own. Raises RunnelError."""
+    topic = image.topics.get(new.topic)
+    if topic is None:
+        raise RunnelError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "This server does not host this topic-partition.",
+        )
+    min_isr = int(topic.configs.get("min.insync.replicas", defaults.min_insync_replicas))
+    return [
+        new_partition(topic.id, index, replicas, image.brokers, min_isr)
+        for index, replicas in enumerate(
+            replicas_of_new(image, topic, new, start), len(topic.partitions)
+        )
+    ]
+
+
+def add_partitions(term: int, topic: Topic, added: Sequence[Partition]) -> list[Transaction]:
+    """In ascending order: what a crash leaves of many is a topic with some of them, and no gap."""
+    named = Compare(values.topic_key(topic.name), "mod_revision", topic.mod_revision)
+    pieces: list[tuple[list[Compare], list[Write]]] = [
+        (
+            [Compare(values.partition_key(topic.id, partition.index), "version", 0)],
+            [_put(partition)],
+        )
+        for partition in added
+    ]
+    return list(_batches(term, [named], pieces))
 
 
 def delete_topic(term: int, topic: Topic) -> list[Transaction]:

@@ -20,7 +20,7 @@ from runnel.cluster import decide
 from runnel.cluster.decide import BrokerInfo, FoundTopic, Transaction
 from runnel.cluster.founding import ensure_cluster, new_id
 from runnel.cluster.image import Broker, ControllerTerm, Image, Topic, load
-from runnel.cluster.topics import NewTopic, TopicDefaults
+from runnel.cluster.topics import NewPartitions, NewTopic, TopicDefaults
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock, Compacted, MetadataStore, Outcome
 from runnel.types import TopicId
@@ -129,6 +129,25 @@ class Membership:
                 except RunnelError as error:
                     results.append(error)
         return results
+
+    async def add_partitions(self, new: NewPartitions, *, validate_only: bool = False) -> None:
+        """What was added is in `image` on return. Raises RunnelError, also after some were added:
+        many take several transactions, and asking again adds the rest.
+        """
+        async with self._deciding:
+            start = self._random.randrange(1 << 20)
+            for attempt in range(MAX_ATTEMPTS):
+                term = self._ensure_term()
+                topic = self.image.topics.get(new.topic)
+                if attempt and topic is not None and len(topic.partitions) == new.count:
+                    return  # an outcome that was unknown turned out well
+                added = decide.plan_partitions(self.image, new, self._defaults, start)
+                if validate_only:
+                    return
+                assert topic is not None, "there is a plan for it"
+                if await self._carry_out(decide.add_partitions(term.create_revision, topic, added)):
+                    return
+        raise _gave_up(f"adding partitions to {new.topic}")
 
     async def adopt(self, found: Sequence[FoundTopic], producer_ids_from: int) -> None:
         """Give topics that a data folder holds a place in the metadata. Raises RunnelError.

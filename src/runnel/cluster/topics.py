@@ -1,15 +1,16 @@
-"""What a new topic asks for, and the partitions it gets. Pure; the errors are Kafka's."""
+"""What a new or a growing topic asks for, and the partitions it gets. Pure; Kafka's errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from runnel.cluster.image import Broker, Image
+from runnel.cluster.image import Broker, Image, Topic
 from runnel.cluster.placement import place
 from runnel.cluster.values import NO_LEADER, Partition
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import TopicId
 
 MAX_PARTITIONS_PER_TOPIC = 10_000  # Kafka's limit for one request
+MAX_PARTITION_INDEX = 1_000_000  # the storage takes a folder with a larger one for a stray
 
 
 class Assignment(NamedTuple):
@@ -23,6 +24,14 @@ class NewTopic(NamedTuple):
     replication_factor: int = -1
     assignments: Sequence[Assignment] = ()
     configs: Mapping[str, str | None] = {}
+
+
+class NewPartitions(NamedTuple):
+    """A topic is to have `count` partitions, more than it has now."""
+
+    topic: str
+    count: int  # type: ignore[assignment]  # Kafka's word, worth hiding tuple.count
+    assignments: Sequence[Sequence[int]] | None = None  # replicas of the new ones, in order
 
 
 class TopicDefaults(NamedTuple):
@@ -52,13 +61,44 @@ def replicas_of(
         )
     _ensure_count(count)
     brokers = image.ready_brokers()
-    if factor > len(brokers):
-        raise RunnelError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): The target replication factor "
-            f"of {factor} cannot be reached because only {len(brokers)} broker(s) are registered.",
-        )
+    _ensure_enough(brokers, factor)
     return place(brokers, count, factor, start)
+
+
+def replicas_of_new(
+    image: Image, topic: Topic, new: NewPartitions, start: int
+) -> list[tuple[int, ...]]:
+    """Broker ids of the partitions to add. Raises RunnelError with the code Kafka gives."""
+    present = len(topic.partitions)
+    if new.count == present:
+        raise RunnelError(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s)."
+        )
+    if new.count < present:
+        raise RunnelError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {present} partition(s); {new.count} would not "
+            "be an increase.",
+        )
+    additional = new.count - present
+    if new.assignments is not None and len(new.assignments) != additional:
+        raise _wrong(
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(new.assignments)} assignment(s) were specified."
+        )
+    if additional > MAX_PARTITIONS_PER_TOPIC or new.count > MAX_PARTITION_INDEX:
+        raise RunnelError(
+            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+        )
+    factor = len(topic.partitions[0].replicas)
+    if new.assignments is None:
+        brokers = image.ready_brokers()
+        _ensure_enough(brokers, factor)
+        return place(brokers, additional, factor, start)
+    for index, replicas in enumerate(new.assignments, present):
+        _ensure_replicas(image, index, replicas)
+        _ensure_consistent(replicas, factor)
+    return [tuple(replicas) for replicas in new.assignments]
 
 
 def new_partition(
@@ -86,6 +126,15 @@ def new_partition(
     )
 
 
+def _ensure_enough(brokers: Sequence[Broker], factor: int) -> None:
+    if factor > len(brokers):
+        raise RunnelError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {factor} time(s): The target replication factor "
+            f"of {factor} cannot be reached because only {len(brokers)} broker(s) are registered.",
+        )
+
+
 def _ensure_count(count: int) -> None:
     if count > MAX_PARTITIONS_PER_TOPIC:
         raise RunnelError(
@@ -110,13 +159,7 @@ def _assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
             raise _wrong(f"Found multiple manual partition assignments for partition {index}")
         _ensure_replicas(image, index, replicas)
         placed[index] = tuple(replicas)
-        size = len(next(iter(placed.values())))
-        if len(replicas) != size:
-            raise _wrong(
-                f"The manual partition assignment includes a partition with {len(replicas)} "
-                "replica(s), but this is not consistent with previous partitions, which have "
-                f"{size} replica(s)."
-            )
+        _ensure_consistent(replicas, len(next(iter(placed.values()))))
     if sorted(placed) != list(range(len(placed))):
         raise _wrong("partitions should be a consecutive 0-based integer sequence")
     return [placed[index] for index in range(len(placed))]
@@ -139,6 +182,15 @@ def _ensure_replicas(image: Image, index: int, replicas: Sequence[int]) -> None:
         raise _wrong(
             f"All brokers specified in the manual partition assignment for partition {index} "
             "are fenced or in controlled shutdown."
+        )
+
+
+def _ensure_consistent(replicas: Sequence[int], factor: int) -> None:
+    if len(replicas) != factor:
+        raise _wrong(
+            f"The manual partition assignment includes a partition with {len(replicas)} "
+            "replica(s), but this is not consistent with previous partitions, which have "
+            f"{factor} replica(s)."
         )
 
 
