@@ -383,3 +383,8 @@ class Segment:
             if header.max_timestamp > self._max_timestamp:
                 self._max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
             self.next_offset = last_offset + 1
+
+
+def base_offset_of(segment: Segment) -> int:
+    """The key to search a list of segments by."""
+    return segment.base_offset
