@@ -140,7 +140,7 @@ def unfence(image: Image, term: int, broker: Broker) -> list[Transaction]:
                 pieces.append((_leader_compares(image, new, broker), [_put(new)]))
     ready = Put(values.ready_key(broker.id), values.encode_epoch(broker.epoch))
     own_epoch = Compare(values.epoch_key(broker.id), "mod_revision", broker.epoch)
-    return [*_batches(term, [alive], pieces), _guarded(term, [alive, own_epoch], [ready])]
+    return [*batches(term, [alive], pieces), guarded(term, [alive, own_epoch], [ready])]
 
 
 def _syncs_before_ack(topic: Topic) -> bool:
@@ -204,7 +204,7 @@ def create_topic(image: Image, term: int, topic: Topic) -> list[Transaction]:
     ]
     pieces: list[tuple[list[Compare], list[Write]]] = [([], [write]) for write in writes]
     absent = Compare(values.topic_key(topic.name), "version", 0)
-    return list(_batches(term, [unchanged], [*pieces, ([absent], naming)]))
+    return list(batches(term, [unchanged], [*pieces, ([absent], naming)]))
 
 
 def plan_partitions(
@@ -236,7 +236,7 @@ def add_partitions(term: int, topic: Topic, added: Sequence[Partition]) -> list[
         )
         for partition in added
     ]
-    return list(_batches(term, [named], pieces))
+    return list(batches(term, [named], pieces))
 
 
 def delete_topic(term: int, topic: Topic) -> list[Transaction]:
@@ -245,7 +245,7 @@ def delete_topic(term: int, topic: Topic) -> list[Transaction]:
     unchanged = Compare(key, "mod_revision", topic.mod_revision)
     writes: list[Write] = [Delete(key), Put(values.TOPICS, values.encode_topics())]
     room = MAX_TXN_OPERATIONS - len(writes) - 2
-    return [_guarded(term, [unchanged], [*writes, *islice(_contents(topic), room)])]
+    return [guarded(term, [unchanged], [*writes, *islice(_contents(topic), room)])]
 
 
 def sweep(image: Image, term: int) -> list[Transaction]:
@@ -254,7 +254,7 @@ def sweep(image: Image, term: int) -> list[Transaction]:
     room = MAX_TXN_OPERATIONS - 2
     noted = Put(values.TOPICS, values.encode_topics())
     return [
-        _guarded(term, [], [noted, *deletes[start : start + room]])
+        guarded(term, [], [noted, *deletes[start : start + room]])
         for start in range(0, len(deletes), room)
     ]
 
@@ -289,7 +289,7 @@ def _put(partition: Partition) -> Put:
     return Put(key, values.encode_partition(partition))
 
 
-def _guarded(term: int, compares: Sequence[Compare], writes: Sequence[Write]) -> Transaction:
+def guarded(term: int, compares: Sequence[Compare], writes: Sequence[Write]) -> Transaction:
     transaction = Transaction(
         [Compare(values.CONTROLLER, "create_revision", term), *compares], writes
     )
@@ -297,7 +297,7 @@ def _guarded(term: int, compares: Sequence[Compare], writes: Sequence[Write]) ->
     return transaction
 
 
-def _batches(
+def batches(
     term: int,
     always: Sequence[Compare],
     pieces: Iterable[tuple[list[Compare], list[Write]]],
@@ -308,9 +308,9 @@ def _batches(
     for more_compares, more_writes in pieces:
         needed = len(compares) + len(writes) + len(more_compares) + len(more_writes) + 1
         if needed > MAX_TXN_OPERATIONS:
-            yield _guarded(term, compares, writes)
+            yield guarded(term, compares, writes)
             compares, writes = list(always), []
         compares += more_compares
         writes += more_writes
     if writes:
-        yield _guarded(term, compares, writes)
+        yield guarded(term, compares, writes)

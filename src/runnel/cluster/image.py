@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from runnel.cluster import values
-from runnel.cluster.values import NO_EXTRA, Extra, Member, Partition
+from runnel.cluster.values import NO_EXTRA, ConfigOwner, Extra, Member, Partition
 from runnel.config.listeners import Listener
 from runnel.ports import Change, Changes, Entry, Snapshot
 from runnel.types import TopicId
@@ -55,6 +55,17 @@ class Topic(NamedTuple):
     configs_extra: Extra = NO_EXTRA
 
 
+class ConfigSet(NamedTuple):
+    """What one owner was given over the wire; a topic's settings are with the topic."""
+
+    values: Mapping[str, str] = NO_CONFIGS
+    mod_revision: int = 0
+    extra: Extra = NO_EXTRA
+
+
+NO_CONFIG_SET = ConfigSet()
+
+
 class ControllerTerm(NamedTuple):
     broker_id: int
     broker_epoch: int
@@ -71,7 +82,7 @@ class Image:
     topics_by_id: Mapping[TopicId, Topic] = field(default_factory=dict)
     unnamed: Mapping[TopicId, Topic] = field(default_factory=dict)
     topics_revision: int = 0  # of the last creation or deletion
-    broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
+    configs: Mapping[ConfigOwner, ConfigSet] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     features_epoch: int = 0
     producer_ids: values.ProducerIds | None = None
@@ -86,6 +97,9 @@ class Image:
         if found is None or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]
+
+    def configs_of(self, owner: ConfigOwner) -> Mapping[str, str]:
+        return self.configs.get(owner, NO_CONFIG_SET).values
 
     def ready_brokers(self) -> list[Broker]:
         return [broker for _, broker in sorted(self.brokers.items()) if broker.ready]
@@ -111,7 +125,7 @@ class _Draft:
         self._image = image
         self._singles: dict[str, object] = {}
         self._brokers: dict[int, Broker] = {}
-        self._broker_configs: dict[int | None, Mapping[str, str] | None] = {}
+        self._configs: dict[ConfigOwner, ConfigSet | None] = {}
         self._topics: dict[TopicId, Topic] = {}
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
 
@@ -160,18 +174,19 @@ class _Draft:
         )
 
     def _take_configs(self, key: str, rest: str, entry: Entry | None) -> None:
-        owner, _, name = rest.partition("/")
+        kind, _, name = rest.partition("/")
         configs = values.decode_configs(key, entry.value) if entry else values.Configs(NO_CONFIGS)
-        if owner == "topic":
+        if kind == "topic":
             topic_id = bytes.fromhex(name)
             self._topics[topic_id] = self._topic(topic_id)._replace(
                 configs=configs.values,
                 configs_revision=entry.mod_revision if entry else 0,
                 configs_extra=configs.extra,
             )
-        elif owner == "broker":
-            broker_id = None if name == "default" else int(name)
-            self._broker_configs[broker_id] = configs.values if entry else None
+        elif owner := values.config_owner(kind, name):
+            self._configs[owner] = (
+                ConfigSet(configs.values, entry.mod_revision, configs.extra) if entry else None
+            )
 
     def _take_broker(self, family: str, key: str, broker_id: int, entry: Entry | None) -> None:
         broker = self._brokers.get(broker_id) or self._image.brokers.get(broker_id)
@@ -230,9 +245,9 @@ class _Draft:
         changed: dict[str, object] = {**self._singles, "revision": revision}
         if self._brokers:
             changed["brokers"] = {**self._image.brokers, **self._brokers}
-        if self._broker_configs:
-            merged = {**self._image.broker_configs, **self._broker_configs}
-            changed["broker_configs"] = {k: v for k, v in merged.items() if v is not None}
+        if self._configs:
+            merged = {**self._image.configs, **self._configs}
+            changed["configs"] = {k: v for k, v in merged.items() if v is not None}
         if self._topics or self._partitions:
             self._finish_topics(changed)
         # Not `dataclasses.replace`: it is three times as slow, and this runs on every change.

@@ -16,11 +16,13 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from random import Random
 
-from runnel.cluster import decide
+from runnel.cluster import configs, decide
+from runnel.cluster.configs import Alteration
 from runnel.cluster.decide import BrokerInfo, FoundTopic, Transaction
 from runnel.cluster.founding import ensure_cluster, new_id
 from runnel.cluster.image import Broker, ControllerTerm, Image, Topic, load
 from runnel.cluster.topics import NewPartitions, NewTopic, TopicDefaults
+from runnel.cluster.values import ConfigOwner
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock, Compacted, MetadataStore, Outcome
 from runnel.types import TopicId
@@ -55,7 +57,7 @@ class Membership:
         self._info = info
         self._clock = clock
         self._random = random
-        self._defaults = defaults or TopicDefaults()
+        self.defaults = defaults or TopicDefaults()
         self._lease_ms = lease_ms
         self._lease = 0
         self._incarnation = random.randbytes(16).hex()
@@ -141,7 +143,7 @@ class Membership:
                 topic = self.image.topics.get(new.topic)
                 if attempt and topic is not None and len(topic.partitions) == new.count:
                     return  # an outcome that was unknown turned out well
-                added = decide.plan_partitions(self.image, new, self._defaults, start)
+                added = decide.plan_partitions(self.image, new, self.defaults, start)
                 if validate_only:
                     return
                 assert topic is not None, "there is a plan for it"
@@ -177,6 +179,24 @@ class Membership:
                     results.append(error)
         return results
 
+    async def alter_configs(
+        self, owner: ConfigOwner, alteration: Alteration, *, validate_only: bool = False
+    ) -> None:
+        """What was changed is in `image` on return. Raises RunnelError, and then nothing is."""
+        async with self._deciding:
+            for _ in range(MAX_ATTEMPTS):
+                transactions = configs.alter_configs(
+                    self.image,
+                    self._ensure_term().create_revision,
+                    owner,
+                    alteration,
+                    self.defaults.min_insync_replicas,
+                )
+                if validate_only or not transactions:
+                    return
+                await self._carry_out(transactions)
+        raise _gave_up(f"the settings of {owner.kind} {owner.name}")
+
     async def allocate_producer_ids(self, at_least: int = 0) -> range:
         """A block of ids that no broker ever had. Raises RunnelError(REQUEST_TIMED_OUT)."""
         async with self._deciding:
@@ -194,7 +214,7 @@ class Membership:
             mine = self.image.topics_by_id.get(topic_id)
             if mine is not None:
                 return mine
-            plan = decide.plan_topic(self.image, new, topic_id, self._defaults, start)
+            plan = decide.plan_topic(self.image, new, topic_id, self.defaults, start)
             if validate_only:
                 return plan
             if await self._carry_out(decide.create_topic(self.image, term.create_revision, plan)):
@@ -287,7 +307,12 @@ class Membership:
                     continue
                 if term is not None and term != swept_term:
                     async with self._deciding:
-                        transactions = decide.sweep(self.image, term.create_revision)
+                        transactions = [
+                            *decide.sweep(self.image, term.create_revision),
+                            *configs.settle_min_isr(
+                                self.image, term.create_revision, self.defaults.min_insync_replicas
+                            ),
+                        ]
                         if await self._carry_out(transactions):
                             swept_term = term
                     continue

@@ -8,7 +8,8 @@ software must not live with raises FEATURE_LEVEL instead, and old software refus
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import quote, unquote
 
 from runnel.config.listeners import Listener
 from runnel.errors import ErrorCode, RunnelError
@@ -26,6 +27,9 @@ PRODUCER_IDS: Final = "pid_next"
 # looks the same to a compare on the name; this key's revision does not, so a transaction that is
 # applied late cannot bring a deleted topic back.
 TOPICS: Final = "topics"
+
+ConfigKind = Literal["topic", "broker", "group", "client-metrics"]
+_DEFAULT: Final = "default"
 
 Extra = Mapping[str, object]
 NO_EXTRA: Final[Extra] = MappingProxyType({})
@@ -111,6 +115,13 @@ class Configs(NamedTuple):
     extra: Extra = NO_EXTRA
 
 
+class ConfigOwner(NamedTuple):
+    """Whose settings; the broker without a name is every broker's default."""
+
+    kind: ConfigKind
+    name: str
+
+
 class Features(NamedTuple):
     levels: Mapping[str, int]
     extra: Extra = NO_EXTRA
@@ -157,8 +168,22 @@ def topic_configs_key(topic_id: TopicId) -> str:
     return f"config/topic/{topic_id.hex()}"
 
 
-def broker_configs_key(broker_id: int | None) -> str:
-    return f"config/broker/{'default' if broker_id is None else broker_id}"
+def configs_key(owner: ConfigOwner) -> str:
+    """For all but topics, whose settings follow their id."""
+    assert owner.kind != "topic", owner
+    # The names of groups and subscriptions are anybody's text, a key is ASCII without slashes.
+    return f"config/{owner.kind}/{quote(owner.name, safe='') or _DEFAULT}"
+
+
+def config_owner(kind: str, quoted: str) -> ConfigOwner | None:
+    """None for a kind that only a newer version knows."""
+    match kind:
+        case "broker":
+            return ConfigOwner(kind, "" if quoted == _DEFAULT else quoted)
+        case "group" | "client-metrics":
+            return ConfigOwner(kind, unquote(quoted))
+        case _:
+            return None
 
 
 def encode_epoch(epoch: int) -> bytes:

@@ -7,11 +7,12 @@ import pytest
 
 from runnel.cluster import values
 from runnel.cluster.image import Image, load
-from runnel.cluster.values import Member, Partition
+from runnel.cluster.values import ConfigOwner, Member, Partition
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Change, Changes, Delete, Entry, Put, Snapshot
 
 TOPIC_ID = bytes(range(16))
+DEFAULT = ConfigOwner("broker", "")
 
 
 def partition(index: int = 0, topic_id: bytes = TOPIC_ID) -> Partition:
@@ -101,11 +102,11 @@ def test_brokers_come_and_go() -> None:
     image = store.write(Put(values.epoch_key(5), values.encode(epoch)))
     assert not image.brokers[5].live, "the marks of an older life count for nothing"
     image = store.write(
-        Delete(values.live_key(5)), Put(values.broker_configs_key(None), b'{"values":{"a":"b"}}')
+        Delete(values.live_key(5)), Put(values.configs_key(DEFAULT), b'{"values":{"a":"b"}}')
     )
-    assert image.broker_configs == {None: {"a": "b"}}
-    image = store.write(Delete(values.broker_configs_key(None)))
-    assert image.broker_configs == {}
+    assert image.configs_of(DEFAULT) == {"a": "b"}
+    image = store.write(Delete(values.configs_key(DEFAULT)))
+    assert image.configs == {}
 
 
 @pytest.mark.parametrize("seed", range(20))

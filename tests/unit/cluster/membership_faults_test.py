@@ -1,14 +1,15 @@
 """Membership against a model, on a store that loses answers, applies late, forgets and fences.
 
-Goal: what was answered is true. A created topic exists, a deleted one does not, no producer id is
-given twice, leader epochs never go back, and a new life of the broker leads everything. Method:
-seeded operations with crashes in between; what was under way at a crash may have happened or not,
-so the model looks and adopts it.
+Goal: what was answered is true. A created topic exists, a deleted one does not, settings are what
+they were last set to, no producer id is given twice, leader epochs never go back, and a new life
+of the broker leads everything. Method: seeded operations with crashes in between; what was under
+way at a crash may have happened or not, so the model looks and adopts it.
 """
 
 import asyncio
 import random
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -17,10 +18,12 @@ from runnel.cluster.decide import BrokerInfo
 from runnel.cluster.image import Image, Topic, load
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import NewTopic
-from runnel.cluster.values import NO_LEADER
+from runnel.cluster.values import NO_LEADER, ConfigOwner
+from runnel.errors import RunnelError
 from tests.simulated.loop import SimClock, SimLoop, run
 from tests.simulated.store import FakeStore, StoreFaults
 
+GROUP = ConfigOwner("group", "gr\u00fcn/eins")
 FAULTS = StoreFaults(unknown=0.2, late_ms=300, delay_ms=5, compact=0.05, lose_leases=0.03)
 KINDS = ("unknown, applied", "unknown, lost", "unknown, late", "compacted", "leases lost", "killed")
 
@@ -31,6 +34,9 @@ class Model:
         self.names: dict[str, bytes] = {}
         self.doubtful: set[str] = set()
         self.blocks: list[range] = []
+        self.min_isr: dict[bytes, str] = {}  # by topic id
+        self.rate = ""
+        self.rate_in_doubt = False
         self.epochs: dict[tuple[bytes, int], int] = {}
         self.killed = 0
 
@@ -48,11 +54,15 @@ class Model:
     async def operate(self, membership: Membership) -> None:
         for _ in range(self.chance.randint(5, 15)):
             name = f"t{self.chance.randrange(8)}"
-            match self.chance.choice(("create", "create", "delete", "block")):
+            match self.chance.choice(("create", "create", "delete", "block", "topic", "group")):
                 case "create" if name not in self.doubtful:
                     await self.create(membership, name)
                 case "delete" if name in self.names and name not in self.doubtful:
                     await self.delete(membership, name)
+                case "topic" if name in self.names and name not in self.doubtful:
+                    await self.configure(membership, name)
+                case "group":
+                    await self.configure_group(membership)
                 case _:
                     self.blocks.append(await membership.allocate_producer_ids())
 
@@ -76,9 +86,39 @@ class Model:
             del self.names[name]
             self.doubtful.discard(name)
 
+    async def configure(self, membership: Membership, name: str) -> None:
+        self.doubtful.add(name)
+        self.min_isr[self.names[name]] = wanted = str(self.chance.randint(1, 5))
+        owner = ConfigOwner("topic", name)
+        with suppress(RunnelError):  # another must be asked: in doubt until `settle`
+            await membership.alter_configs(owner, lambda _: {"min.insync.replicas": wanted})
+            self.assert_configured(membership.image.topics[name], wanted)
+            self.doubtful.discard(name)
+
+    def assert_configured(self, topic: Topic, wanted: str) -> None:
+        assert topic.configs == {"min.insync.replicas": wanted}
+        assert {partition.min_isr for partition in topic.partitions} == {int(wanted)}
+
+    async def configure_group(self, membership: Membership) -> None:
+        self.rate_in_doubt = True
+        wanted = str(self.chance.randrange(100)) if self.chance.random() < 0.7 else ""
+        with suppress(RunnelError):
+            await membership.alter_configs(GROUP, lambda _: {"rate": wanted} if wanted else {})
+            self.rate, self.rate_in_doubt = wanted, False
+
     async def settle(self, store: FakeStore) -> None:
-        topics = load(await store.read("")).topics
+        image = load(await store.read(""))
+        topics = image.topics
+        rate = image.configs_of(GROUP).get("rate", "")
+        self.rate = rate if self.rate_in_doubt else self.rate
+        self.rate_in_doubt = False
+        assert rate == self.rate
+        for name in topics.keys() - self.doubtful:
+            stored = topics[name].configs.get("min.insync.replicas")
+            assert stored == (self.min_isr.get(topics[name].id) or None)
         for name in self.doubtful:
+            if name in topics:
+                self.min_isr[topics[name].id] = topics[name].configs.get("min.insync.replicas", "")
             self.names.pop(name, None)
             if name in topics:
                 self.names[name] = topics[name].id
@@ -116,6 +156,8 @@ async def four_lives_and_one(loop: SimLoop, seed: int) -> Counter[str]:
     for topic in last.image.topics.values():
         assert all(p.is_led_by(0, last.broker_epoch) for p in topic.partitions)
         assert not any(p.recovering for p in topic.partitions), "no restart was lossy"
+        min_isr = int(topic.configs.get("min.insync.replicas", 1))
+        assert all(p.min_isr == min_isr for p in topic.partitions), "half of a change was left"
     ids = [number for block in model.blocks for number in block]
     assert len(ids) == len(set(ids)), "a producer id was given twice"
     return store.happened + Counter(killed=model.killed)
