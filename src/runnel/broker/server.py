@@ -108,6 +108,7 @@ class Broker:
                 settings.num_partitions,
                 settings.default_replication_factor,
                 settings.log.min_insync_replicas,
+                settings.storage,
             ),
             lease_ms=settings.metadata_lease_ms,
         )

@@ -172,6 +172,9 @@ def plan_topic(
     ensure_no_collision(new.name, image.topics)
     validate_topic_configs(new.configs)
     configs = {name: text for name, text in new.configs.items() if text is not None}
+    if defaults.storage != "disk":
+        # Written down, because a log stays where it was made when the default changes.
+        configs.setdefault("runnel.storage", defaults.storage)
     min_isr = int(configs.get("min.insync.replicas", defaults.min_insync_replicas))
     partitions = [
         new_partition(topic_id, index, replicas, image.brokers, min_isr)

@@ -38,6 +38,7 @@ class TopicDefaults(NamedTuple):
     partition_count: int = 1
     replication_factor: int = 1
     min_insync_replicas: int = 1
+    storage: str = "disk"
 
 
 def replicas_of(

@@ -24,7 +24,7 @@ _BROKER = (
         choices=_VALIDATIONS,
         update="cluster-wide",
     ),
-    # Not dynamic: moving a log between disk and memory would be a copy, not a setting.
+    # Where new topics live. Not dynamic: moving a log between disk and memory would be a copy, not a setting.
     Definition("broker", "runnel.storage", "string", "disk", choices=("disk", "memory")),
     Definition("broker", "runnel.flush.interval.ms", "long", "1000", minimum=1),
     Definition("broker", "runnel.decompressed.max.bytes", "int", "67108864", minimum=1),

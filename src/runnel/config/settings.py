@@ -28,6 +28,7 @@ class Settings:
     advertised_listeners: tuple[Listener, ...]
     log_dirs: tuple[str, ...]
     log: LogConfig  # what a topic without configuration of its own gets
+    storage: str  # where new topics live: "disk" or "memory"
     num_partitions: int
     default_replication_factor: int
     auto_create_topics_enable: bool
@@ -119,6 +120,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         advertised_listeners=advertised,
         log_dirs=_log_dirs(values),
         log=log_config(values.given),
+        storage=values.typed(str, "runnel.storage"),
         num_partitions=number("num.partitions"),
         default_replication_factor=_replication_factor(values),
         auto_create_topics_enable=values.typed(bool, "auto.create.topics.enable"),

@@ -59,7 +59,6 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
         ("log.retention.hours", 3_600_000),
     ),
     "runnel.durability": (("runnel.durability", 1),),
-    "runnel.storage": (("runnel.storage", 1),),
     "runnel.validation": (("runnel.validation", 1),),
     "segment.bytes": (("log.segment.bytes", 1),),
     "segment.index.bytes": (("log.index.size.max.bytes", 1),),

@@ -60,6 +60,15 @@ def test_defaults_fill_what_was_not_said() -> None:
     assert configured.partitions[0].min_isr == 3
 
 
+def test_where_a_topic_lives_is_written_down_when_it_is_made() -> None:
+    memory = DEFAULTS._replace(storage="memory")
+    assert plan(NewTopic("t")).configs == {}
+    made = decide.plan_topic(THREE, NewTopic("t"), TOPIC_ID, memory, 0)
+    assert made.configs == {"runnel.storage": "memory"}
+    chosen = NewTopic("t", configs={"runnel.storage": "disk"})
+    assert decide.plan_topic(THREE, chosen, TOPIC_ID, memory, 0).configs == chosen.configs
+
+
 @pytest.mark.parametrize(
     ("new", "code"),
     [
