@@ -4,6 +4,7 @@ from runnel.config.definition import Definition
 
 _DURABILITIES = ("interval", "ack", "os")
 _VALIDATIONS = ("header", "records")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 _BROKER = (
     # When a write is safe: fsync every flush interval, before each ack, or left to the kernel.
@@ -24,7 +25,7 @@ _BROKER = (
         choices=_VALIDATIONS,
         update="cluster-wide",
     ),
-    # Where new topics live. Not dynamic: moving a log between disk and memory would be a copy, not a setting.
+    # Where new topics live. Not dynamic: moving a log from disk to memory would be a copy.
     Definition("broker", "runnel.storage", "string", "disk", choices=("disk", "memory")),
     Definition("broker", "runnel.flush.interval.ms", "long", "1000", minimum=1),
     Definition("broker", "runnel.decompressed.max.bytes", "int", "67108864", minimum=1),
@@ -36,6 +37,12 @@ _BROKER = (
     Definition("broker", "runnel.shutdown.timeout.ms", "int", "10000", minimum=0),
     Definition("broker", "runnel.max.open.files", "int", "1024", minimum=16),
     Definition("broker", "runnel.metadata.lease.ms", "int", "6000", minimum=1000),
+    # The broker's own log.
+    Definition("broker", "runnel.log.level", "string", "info", choices=LOG_LEVELS, any_case=True),
+    Definition("broker", "runnel.log.format", "string", "human", choices=("human", "json")),
+    Definition("broker", "runnel.log.file", "string", None, not_empty=True),
+    Definition("broker", "runnel.log.file.max.bytes", "long", "104857600", minimum=65536),
+    Definition("broker", "runnel.log.file.retention.days", "int", "7", minimum=1, maximum=36500),
 )
 
 _TOPIC = (

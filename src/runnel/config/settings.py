@@ -93,8 +93,7 @@ def load(
 
     Raises ConfigError for an unknown name, a value out of bounds or a refused setting.
     """
-    given = gather(flags, environ, file)
-    warnings: list[str] = []
+    given, warnings = gather(flags, environ, file)
     for name in sorted(given):
         definition = BROKER.get(name)
         if definition is None:

@@ -1,176 +1,184 @@
-"""Where values come from: a file, the environment, flags; each later one wins over the earlier.
+"""Where values come from, and which one wins: a file, variables, our own variables, flags.
 
-Everything becomes a flat map of dotted name to text. Names are checked here, so that a message can
-say which source held the wrong one.
+Everything becomes a flat map of the registry's names to text. Names are checked here, so that a
+message can say which flag, variable or line held the wrong one. Within one source two spellings of
+one setting must agree; a later source silently wins over an earlier one, also where it names the
+same thing otherwise (`log.retention.hours` of a flag over `log.retention.ms` of a file).
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from runnel.config.definition import ConfigError
+from runnel.config.files import Given, read_file
 from runnel.config.registry import BROKER, suggestion
+from runnel.config.spellings import ADDRESS, FAMILIAR, HOST, PORT, VARIABLES, Meant, meant_by
+from runnel.config.support import BROKER_SYNONYMS
 
-MAX_FILE_BYTES = 1 << 20
-MAX_DEPTH = 32
-ENVIRONMENT_PREFIX = "RUNNEL_"
+ENVIRONMENT_PREFIX: Final = "RUNNEL_"
+# Of the other commands: no settings of a broker.
+NOT_SETTINGS: Final = frozenset({"RUNNEL_BOOTSTRAP_SERVER"})
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = "9092"
 
 # Kubernetes gives every pod such variables for a service named runnel; they are not settings.
 _SERVICE_LINK = re.compile(
     r"RUNNEL_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
 _PER_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
+# Names for one thing: a later source that sets one of them takes the place of all.
+_ONE_THING = (
+    *BROKER_SYNONYMS,
+    ("node.id", "broker.id"),
+    ("log.dirs", "log.dir"),
+)
+_PART_NAMES = {HOST: "the host to listen on", PORT: "the port to listen on"}
 
 
-def gather(
-    flags: Mapping[str, str], environ: Mapping[str, str], file: Path | None
-) -> dict[str, str]:
-    """Text by name, unknown names refused. Raises ConfigError."""
+class Gathered(NamedTuple):
+    values: dict[str, str]
+    warnings: list[str]
+
+
+def gather(flags: Mapping[str, str], environ: Mapping[str, str], file: Path | None) -> Gathered:
+    """Text by name, unknown names and contradictions refused. Raises ConfigError."""
     values: dict[str, str] = {}
-    sources = (
-        (str(file), read_file(file) if file else {}),
-        ("the environment", dict(_from_environment(environ))),
-        ("the command line", dict(flags)),
-    )
-    for source, found in sources:
-        for name, text in found.items():
-            _ensure_known(name, source)
-            values[name] = text
-    return values
+    plain = _plain_variables(environ)
+    for source in (
+        read_file(file) if file else [],
+        plain,
+        _own_variables(environ),
+        [Given(name, text, _flag(name)) for name, text in flags.items()],
+    ):
+        _lay_over(values, _settled(source))
+    _listeners(values)
+    warnings = [
+        f"{given.origin} is used, it sets {_PART_NAMES.get(name, name)}"
+        for given in plain
+        for name in [VARIABLES[given.spelling].name]
+    ]
+    return Gathered(values, warnings)
 
 
-def _ensure_known(name: str, source: str) -> None:
-    per_listener = _PER_LISTENER.fullmatch(name)
-    if name not in BROKER and not per_listener:
-        hint = suggestion(name, BROKER)
-        raise ConfigError(f"Unknown configuration {name[:200]!r} in {source}{hint}")
+def _flag(name: str) -> str:
+    return f"flag {name}" if name.startswith("-") else f"--set {name[:200]}"
 
 
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    # RUNNEL_DURABILITY first, then RUNNEL_RUNNEL_DURABILITY: the full spelling wins.
-    names = {n.removeprefix("runnel.").upper().replace(".", "_"): n for n in BROKER}
-    names |= {n.upper().replace(".", "_"): n for n in BROKER}
+def _plain_variables(environ: Mapping[str, str]) -> list[Given]:
+    return [
+        Given(variable, environ[variable], f"variable {variable}")
+        for variable in sorted(VARIABLES)
+        if environ.get(variable, "").strip()
+    ]
+
+
+def _own_variables(environ: Mapping[str, str]) -> list[Given]:
+    found: list[Given] = []
     for variable in sorted(environ):
-        if not variable.startswith(ENVIRONMENT_PREFIX):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in NOT_SETTINGS:
             continue
         text = environ[variable]
         if _SERVICE_LINK.fullmatch(variable) or text.startswith(("tcp://", "udp://")):
             continue
-        key = variable.removeprefix(ENVIRONMENT_PREFIX)
-        if key not in names:
-            dotted = key.lower().replace("_", ".")
-            hint = suggestion(dotted, BROKER) or suggestion(f"runnel.{dotted}", BROKER)
-            raise ConfigError(f"Unknown configuration {variable!r} in the environment{hint}")
-        yield names[key], text
-
-
-def read_file(path: Path) -> dict[str, str]:
-    """A flat map from YAML, JSON or Java properties, told apart by the suffix."""
-    try:
-        with path.open("rb") as opened:
-            raw = opened.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}") from None
-    if len(raw) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8") from None
-    match path.suffix:
-        case ".yaml" | ".yml":
-            tree = _yaml(path, text)
-        case ".json":
-            tree = _json(path, text)
-        case ".properties" | ".conf":
-            return parse_properties(text)
-        case suffix:
-            raise ConfigError(f"{path}: {suffix!r} is none of .yaml, .yml, .json, .properties")
-    if not isinstance(tree, dict | None):
-        raise ConfigError(f"{path} does not hold names and values")
-    flat: dict[str, str] = {}
-    for name, value in _flatten("", tree or {}, MAX_DEPTH):
-        if name in flat:
-            raise ConfigError(f"{path} sets {name} twice")
-        flat[name] = value
-    return flat
-
-
-def _yaml(path: Path, text: str) -> object:
-    import yaml  # 20 ms, and most brokers have no YAML file
-
-    try:
-        tree: object = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from None
-    return tree
-
-
-def _json(path: Path, text: str) -> object:
-    try:
-        tree: object = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not JSON: {error}") from None
-    return tree
-
-
-def _flatten(prefix: str, tree: Mapping[object, object], depth: int) -> Iterator[tuple[str, str]]:
-    if depth == 0:
-        raise ConfigError(f"{prefix[:200]} is nested too deep")
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        match value:
-            case dict():
-                yield from _flatten(f"{name}.", value, depth - 1)
-            case list():
-                yield name, ",".join(_text(item) for item in value)
-            case None:  # `name:` without a value leaves the default
-                continue
-            case _:
-                yield name, _text(value)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Java's format: comments, `=`, `:` or blank after the key, continued lines, escapes."""
-    found: dict[str, str] = {}
-    logical = ""
-    for physical in text.splitlines():
-        line = physical.lstrip()
-        if not logical and (not line or line[0] in "#!"):
-            continue
-        logical += line
-        backslashes = len(logical) - len(logical.rstrip("\\"))
-        if backslashes % 2:
-            logical = logical[:-1]
-            continue
-        key, value = _split_property(logical)
-        found[key] = value
-        logical = ""
-    if logical:
-        key, value = _split_property(logical)
-        found[key] = value
+        found.append(Given(variable, text, f"variable {variable}"))
     return found
 
 
-def _split_property(line: str) -> tuple[str, str]:
-    end = re.search(r"(?<!\\)(?:\\\\)*[=:\s]", line)
-    key, rest = (line[: end.end() - 1], line[end.end() - 1 :]) if end else (line, "")
-    rest = rest.lstrip()
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip()
-    return _unescape(key), _unescape(rest)
+def _settled(source: Iterable[Given]) -> dict[str, str]:
+    """One source by the registry's names. Raises ConfigError."""
+    values: dict[str, str] = {}
+    first: dict[str, Given] = {}
+    for given in source:
+        for name, text in _understood(given):
+            if name in first and not _same(name, values[name], text):
+                hidden = name in BROKER and BROKER[name].is_sensitive
+                shown = "" if hidden else f", to {values[name][:100]!r} and {text[:100]!r}"
+                raise _both(first[name], given, f"set {_PART_NAMES.get(name, name)}{shown}")
+            first.setdefault(name, given)
+            values[name] = text
+    for part in (HOST, PORT):
+        if part in values and "listeners" in values:
+            raise _both(first["listeners"], first[part], "say where to listen")
+    return values
 
 
-def _unescape(text: str) -> str:
-    plain = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+def _both(one: Given, other: Given, what: str) -> ConfigError:
+    shown = [
+        given.origin if given.spelling in given.origin else f"{given.spelling} ({given.origin})"
+        for given in (one, other)
+    ]
+    return ConfigError(f"{shown[0]} and {shown[1]} both {what}; remove one of them")
 
-    def character(found: re.Match[str]) -> str:
-        code = found.group(1)
-        return chr(int(code[1:], 16)) if len(code) == 5 else plain.get(code, code)
 
-    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", character, text)
+def _understood(given: Given) -> list[tuple[str, str]]:
+    if _PER_LISTENER.fullmatch(given.spelling):
+        return [(given.spelling, given.text)]
+    meant = _meant(given)
+    try:
+        text = meant.convert(given.text)
+        if meant.name != ADDRESS:
+            return [(meant.name, text)]
+        host, port = _split(text)
+        return [(HOST, host), (PORT, port)]
+    except ConfigError as error:
+        raise ConfigError(f"{given.origin}: {error}") from None
+
+
+def _meant(given: Given) -> Meant:
+    spelling = given.spelling
+    if given.origin != f"variable {spelling}":
+        found = meant_by(spelling.removeprefix("--"))
+        hints: list[tuple[str, Iterable[str]]] = [
+            (spelling, BROKER),
+            (spelling.replace("-", "_"), FAMILIAR),
+        ]
+    elif spelling in VARIABLES:
+        return VARIABLES[spelling]
+    else:
+        lower = spelling.removeprefix(ENVIRONMENT_PREFIX).lower()
+        dotted = lower.replace("_", ".")
+        found = meant_by(lower)
+        hints = [(dotted, BROKER), (f"runnel.{dotted}", BROKER), (lower, FAMILIAR)]
+    if found is None:
+        hint = next(filter(None, (suggestion(name, names) for name, names in hints)), "")
+        raise ConfigError(f"Unknown configuration {spelling[:200]!r} in {given.origin}{hint}")
+    return found
+
+
+def _same(name: str, one: str, other: str) -> bool:
+    if name not in BROKER:
+        return one.strip() == other.strip()
+    return BROKER[name].parse(one) == BROKER[name].parse(other)
+
+
+def _lay_over(values: dict[str, str], source: Mapping[str, str]) -> None:
+    for names in _ONE_THING:
+        if any(name in source for name in names):
+            for name in names:
+                values.pop(name, None)
+    if "listeners" in source:
+        values.pop(HOST, None)
+        values.pop(PORT, None)
+    elif HOST in source or PORT in source:  # half an address leaves the other half
+        values.pop("listeners", None)
+    values |= source
+
+
+def _listeners(values: dict[str, str]) -> None:
+    """Makes one setting of the parts of an address."""
+    if HOST not in values and PORT not in values:
+        return
+    host = values.pop(HOST, DEFAULT_HOST).strip().removeprefix("[").removesuffix("]")
+    port = values.pop(PORT, DEFAULT_PORT).strip()
+    if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
+        raise ConfigError(f"{port[:100]!r} is not a port: it must be between 0 and 65535")
+    values["listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _split(address: str) -> tuple[str, str]:
+    host, colon, port = address.strip().rpartition(":")
+    if not colon:
+        raise ConfigError(f"{address[:200]!r} is not an address; write host:port")
+    return host, port

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from runnel.config.definition import ConfigError
+from runnel.config.files import parse_properties
 from runnel.config.listeners import Listener
 from runnel.config.overrides import topic_config, validate_topic_configs
 from runnel.config.settings import Settings, load
-from runnel.config.sources import parse_properties
 from runnel.errors import ErrorCode, RunnelError
 
 
@@ -39,7 +39,6 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
 
 def test_the_environment_knows_both_spellings_and_kubernetes() -> None:
     environ = {
-        "RUNNEL_DURABILITY": "os",
         "RUNNEL_RUNNEL_DURABILITY": "ack",
         "RUNNEL_VALIDATION": "records",
         "RUNNEL_SERVICE_HOST": "10.0.0.1",
@@ -86,7 +85,7 @@ def test_every_kind_of_file_gives_the_same(tmp_path: Path, name: str, text: str)
 
 def test_java_properties() -> None:
     text = "a = 1\n! no\n  b:2\nc\\:d 3\ne=x\\\n   y\nf=\\u00e4\\t\\\\\ng\nh==\n\ni = p=q \n"
-    found = parse_properties(text)
+    found = {given.spelling: given.text for given in parse_properties(text, "f")}
     expected = {
         "a": "1",
         "b": "2",
