@@ -12,6 +12,7 @@ import struct
 import termios
 
 from runnel.broker.connection import Connection
+from runnel.broker.polling import BusyPolling
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
 from runnel.client.raw import ClosedError
@@ -34,7 +35,10 @@ class Caller:
         self._unsent = memoryview(b"")
         self._reply: asyncio.Future[memoryview] | None = None
         self._loop.add_reader(self._sock.fileno(), self._on_readable)
-        transport = SocketTransport(self._loop, accepted, "ratchet", lambda _: None, broker.warming)
+        polling = BusyPolling(self._loop, 0)
+        transport = SocketTransport(
+            self._loop, accepted, "ratchet", lambda _: None, broker.warming, polling
+        )
         transport.start(
             Connection(
                 broker.handle,

@@ -49,6 +49,9 @@ class File(Protocol):
     def is_cached(self, position: int, size: int) -> bool:
         """Whether reading would not wait for the disk, as far as a few samples tell."""
 
+    def begin_to_warm(self, position: int, size: int, *, reads_ahead: bool) -> None:
+        """Have the system read into the page cache, and do not wait for it. Raises OSError."""
+
     def warm(self, position: int, size: int) -> None:
         """Read into the page cache and wait for it: only ever in a worker. Raises OSError."""
 

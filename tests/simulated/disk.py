@@ -79,6 +79,9 @@ class SimFile:
         self._alive()
         return not self._disk.is_cold()
 
+    def begin_to_warm(self, position: int, size: int, *, reads_ahead: bool) -> None:
+        self._alive()
+
     def warm(self, position: int, size: int) -> None:
         self._alive()
         self._disk.count("warm", self.path)

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import TURN_S, Connection, Handle, Part
-from runnel.broker.warming import WARMED_AT_ONCE_BYTES_MAX, Warming
+from runnel.broker.warming import Warming
 from runnel.types import FileSlice
 from tests.simulated.loop import Process, SimLoop
 
@@ -191,7 +191,7 @@ class ServerEnd:
             self._warmed_to = 0
             return False
         self._link.network.counts.slices_warmed += 1
-        size = min(part.size, WARMED_AT_ONCE_BYTES_MAX)
+        size = min(part.size, self._warming.courtesy.cold_bytes())
         self._is_warming = True
         self._warmed_to = part.position + size
         self._warming.request(self, FileSlice(part.file, part.position, size))

@@ -5,11 +5,13 @@ from random import Random
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Handle, Reply
+from runnel.broker.courtesy import Courtesy
 from runnel.broker.warming import Warming
 from runnel.metrics import Metrics
 from tests.simulated import loop as simulated
 from tests.simulated.loop import Process, SimLoop, SimWorkers
 from tests.simulated.network import Faults, Network
+from tests.support.stores import ManualClock
 
 PERFECT = Faults(cut=0, slow=0)
 
@@ -19,7 +21,9 @@ class Echo:
 
     def __init__(self) -> None:
         self.buffers = ReceiveBuffers(1 << 20)
-        self.warming = Warming(SimWorkers(Random(0)), Metrics())
+        metrics = Metrics()
+        courtesy = Courtesy(ManualClock(), metrics)
+        self.warming = Warming(SimWorkers(Random(0)), metrics, courtesy)
         self.frames: list[bytes] = []
 
     @property

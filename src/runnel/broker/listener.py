@@ -15,6 +15,7 @@ from typing import Final
 
 from runnel.broker.congestion import choose, unpace
 from runnel.broker.connection import Connection
+from runnel.broker.polling import BusyPolling
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint
@@ -39,9 +40,11 @@ class Listener:
         name: str,
         sock: socket.socket,
         broker: Broker,
+        polling: BusyPolling,
         *,
         sendfile: bool = True,
     ) -> None:
+        self._polling = polling
         self._loop = loop
         self.name = name
         self._sock = sock
@@ -108,6 +111,7 @@ class Listener:
             host,
             self._on_closed,
             self._broker.warming,
+            self._polling,
             sendfile=self._sendfile,
         )
         connection = Connection(
@@ -233,6 +237,7 @@ class Listeners:
         """Take the addresses; returns what clients are to be told. Raises OSError."""
         broker = self._broker
         loop = asyncio.get_running_loop()
+        polling = BusyPolling(loop, broker.settings.busy_poll_us)
         advertised: list[Endpoint] = []
         for endpoint, told in zip(
             broker.settings.listeners, broker.settings.advertised_listeners, strict=True
@@ -242,6 +247,7 @@ class Listeners:
                 endpoint.name,
                 bind(endpoint.host, endpoint.port),
                 broker,
+                polling,
                 sendfile=self._sendfile,
             )
             self._listeners.append(listener)

@@ -18,6 +18,7 @@ from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Handle
 from runnel.broker.context import Services
+from runnel.broker.courtesy import Courtesy
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
@@ -74,7 +75,7 @@ class Broker:
         self._opened = opened
         self._waiting = Waiting(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
-        self.warming = Warming(ports.workers, self.metrics)
+        self.warming = Warming(ports.workers, self.metrics, Courtesy(ports.clock, self.metrics))
         self.partitions = Partitions(logs, settings, ports.clock, self._waiting, self._flusher)
         self._upkeep = Upkeep(
             settings, ports.clock, ports.workers, logs, self.partitions, self.metrics

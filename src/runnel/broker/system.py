@@ -54,6 +54,13 @@ class ThreadWorkers:
         self._executor.shutdown(wait=True)
 
 
+def usable_cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
 def boot_id() -> str:
     """Changes with every boot: it tells a killed process from a lost page cache."""
     try:

@@ -21,7 +21,9 @@ from struct import Struct
 from typing import Final
 
 from runnel.broker.connection import Connection, Part
-from runnel.broker.warming import WARMED_AT_ONCE_BYTES_MAX, Warming
+from runnel.broker.courtesy import TURN_BYTES_MAX
+from runnel.broker.polling import BusyPolling
+from runnel.broker.warming import Warming
 from runnel.types import FileSlice
 
 _log = logging.getLogger(__name__)
@@ -29,15 +31,16 @@ _INT: Final = Struct("i")
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
 COPIED_SLICE_BYTES_MAX: Final = 16 * 1024  # up to here one read is cheaper than its own sendfile
-SENT_IN_A_TURN_BYTES_MAX: Final = 1024 * 1024  # then the loop looks after everybody else first
 
 
 class SocketTransport:
     """Owns one accepted socket. Ends itself on end of file, error, or `close`."""
 
     __slots__ = (
+        "_courtesy",
         "_is_warming",
         "_on_closed",
+        "_polling",
         "_queued_at_sweep_bytes",
         "_received",
         "_sendfile",
@@ -66,6 +69,7 @@ class SocketTransport:
         peer: str,
         on_closed: Callable[["SocketTransport"], None],
         warming: Warming,
+        polling: BusyPolling,
         *,
         sendfile: bool = True,
     ) -> None:
@@ -75,6 +79,8 @@ class SocketTransport:
         self.peer = peer
         self._on_closed = on_closed
         self._warming = warming
+        self._polling = polling
+        self._courtesy = warming.courtesy
         self._sendfile = sendfile
         self._unsent: deque[Part] = deque()
         self._unsent_bytes = 0
@@ -114,6 +120,7 @@ class SocketTransport:
                 return
             self._received = True
             connection.received(count)
+            self._polling.received(self.fd, count)
         if not connection.wants_bytes and self.is_reading:
             self.is_reading = False  # only now, so that a muted but quiet peer costs no system call
             self.loop.remove_reader(self.fd)
@@ -155,7 +162,7 @@ class SocketTransport:
 
     def _write(self) -> None:
         unsent = self._unsent
-        turn_bytes = SENT_IN_A_TURN_BYTES_MAX
+        turn_bytes = self._courtesy.turn_bytes()
         try:
             while unsent and turn_bytes > 0:
                 part = unsent[0]
@@ -163,7 +170,7 @@ class SocketTransport:
                     if (size_max := self._warm_bytes(part)) == 0:
                         self._warm(part)
                         return
-                    sent, size = self._send_slice(part, size_max), part.size
+                    sent, size = self._send_slice(part, min(size_max, turn_bytes)), part.size
                     rest: Part = FileSlice(part.file, part.position + sent, size - sent)
                     turn_bytes -= sent
                 else:
@@ -192,14 +199,14 @@ class SocketTransport:
         position = part.position
         if position < self._warmed_to:
             return self._warmed_to - position
-        size = min(part.size, SENT_IN_A_TURN_BYTES_MAX)
+        size = min(part.size, TURN_BYTES_MAX)
         if not part.file.is_cached(position, size):
             return 0
         self._warmed_to = position + size  # the socket takes it in bits: it is asked once
         return size
 
     def _warm(self, part: FileSlice) -> None:
-        size = min(part.size, WARMED_AT_ONCE_BYTES_MAX)
+        size = min(part.size, self._courtesy.cold_bytes())
         self._wait_no_more()
         self._is_warming = True
         self._warmed_to = part.position + size

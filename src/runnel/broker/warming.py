@@ -1,12 +1,16 @@
-"""Brings cold slices into the page cache off the loop, so that sending one never waits for a disk.
+"""Brings cold slices into the page cache beside the loop, so that no send waits for a disk.
 
 A sender that finds the bytes it is about to send cold asks here, sends nothing meanwhile, and is
 told when they are warm. Rules:
-  - a sender waits for one slice at a time, of at most `WARMED_AT_ONCE_BYTES_MAX`, so what waits is
+  - a sender waits for one slice at a time, of at most `COLD_BYTES_MAX`, so what waits is
     bounded by the connections, and no reader of much is ahead of one of little for long;
   - at most `AT_ONCE` are read at a time, and as many by `read`, so that the threads of a flush
     are never all taken;
   - what was warmed is sent unasked: asking again could go on forever where memory is short.
+
+The kernel is asked to read, and looked after every millisecond: a thread that waits for the disk
+would take the interpreter from the loop in the middle of somebody's produce. Only what has not come
+after `LOOKS_MAX` is waited for in a worker, and so are the few bytes of a lookup.
 """
 
 import asyncio
@@ -14,12 +18,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from runnel.broker.courtesy import COLD_BYTES_MAX, Courtesy
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Workers
 from runnel.types import FileSlice
 
 AT_ONCE: Final = 2
-WARMED_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
+LOOK_EVERY_S: Final = 0.001
+LOOKS_MAX: Final = 50
 
 
 class Sender(Protocol):
@@ -32,10 +38,11 @@ class Sender(Protocol):
 class Warming:
     """Owned by the broker; `AT_ONCE` tasks of `run` are started and stopped with it."""
 
-    __slots__ = ("_metrics", "_reading", "_requested", "_wanted", "_workers")
+    __slots__ = ("_metrics", "_reading", "_requested", "_wanted", "_workers", "courtesy")
 
-    def __init__(self, workers: Workers, metrics: Metrics) -> None:
+    def __init__(self, workers: Workers, metrics: Metrics, courtesy: Courtesy) -> None:
         self._workers = workers
+        self.courtesy = courtesy
         self._metrics = metrics
         self._wanted: dict[Sender, FileSlice] = {}
         self._requested = asyncio.Event()
@@ -44,7 +51,7 @@ class Warming:
     def request(self, sender: Sender, cold: FileSlice) -> None:
         """`sender.warmed` is called once, unless it is forgotten before its turn comes."""
         assert sender not in self._wanted
-        assert cold.size <= WARMED_AT_ONCE_BYTES_MAX, cold
+        assert cold.size <= COLD_BYTES_MAX, cold
         self._wanted[sender] = cold
         self._requested.set()
 
@@ -61,8 +68,20 @@ class Warming:
             sender = next(iter(self._wanted))
             cold = self._wanted.pop(sender)
             self._metrics.add(Slot.SLICES_WARMED)
-            error = await self._workers.run(partial(_warm, cold))
+            error = await self._warm(cold)
             loop.call_soon(sender.warmed, error)  # what it does of its own accord is not our end
+
+    async def _warm(self, cold: FileSlice) -> OSError | None:
+        file, position, size = cold.file, cold.position, cold.size
+        try:
+            file.begin_to_warm(position, size, reads_ahead=not self.courtesy.is_due())
+            for _ in range(LOOKS_MAX):
+                await asyncio.sleep(LOOK_EVERY_S)
+                if file.is_cached(position, size):
+                    return None
+        except OSError as error:
+            return error
+        return await self._workers.run(partial(_warm, cold))
 
     async def read(self, colds: Sequence[FileSlice]) -> None:
         """Warm what a lookup is about to read. Errors are left to the lookup itself."""

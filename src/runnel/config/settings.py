@@ -48,6 +48,7 @@ class Settings:
     queued_max_request_bytes: int  # -1: bounded by the memory budget alone
     max_incremental_fetch_session_cache_slots: int
     fetch_max_bytes: int
+    busy_poll_us: int
     flush_interval_ms: int
     decompressed_max_bytes: int
     memory_budget_bytes: int
@@ -145,6 +146,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
             "max.incremental.fetch.session.cache.slots"
         ),
         fetch_max_bytes=number("fetch.max.bytes"),
+        busy_poll_us=number("runnel.busy.poll.us"),
         flush_interval_ms=number("runnel.flush.interval.ms"),
         decompressed_max_bytes=number("runnel.decompressed.max.bytes"),
         memory_budget_bytes=number("runnel.memory.budget.bytes"),

@@ -97,9 +97,13 @@ class OsFile:
             raise error
         self._tells_cached = False
 
-    def warm(self, position: int, size: int) -> None:
-        ahead_bytes = min(AHEAD_FACTOR * size, AHEAD_BYTES_MAX)
+    def begin_to_warm(self, position: int, size: int, *, reads_ahead: bool) -> None:
+        # The kernel itself would read ahead many megabytes, however little is asked for.
+        os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
+        ahead_bytes = min(AHEAD_FACTOR * size, AHEAD_BYTES_MAX) if reads_ahead else 0
         os.posix_fadvise(self._fd, position, size + ahead_bytes, os.POSIX_FADV_WILLNEED)
+
+    def warm(self, position: int, size: int) -> None:
         sink, end = _sink(), position + size
         while position < end and (count := os.sendfile(sink, self._fd, position, end - position)):
             position += count

@@ -18,6 +18,7 @@ import pytest
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Mute, Part
 from runnel.broker.listener import Listener
+from runnel.broker.polling import BusyPolling
 from runnel.metrics import Metrics
 
 
@@ -78,7 +79,7 @@ def listener_on(sock: ListeningSocket) -> tuple[Listener, Loop]:
     broker: Any = SimpleNamespace(
         settings=SimpleNamespace(socket_listen_backlog_size=50), buffers=None, metrics=None
     )
-    given: Any = (loop, "PLAINTEXT", sock, broker)
+    given: Any = (loop, "PLAINTEXT", sock, broker, None)
     listener = Listener(*given)
     listener.start()
     loop.timers.clear()  # the sweep's
@@ -132,10 +133,16 @@ class Peer:
             connections_max_idle_ms=600_000,
         )
         broker: Any = SimpleNamespace(
-            settings=settings, buffers=buffers, metrics=Metrics(), handle=self._handle, warming=None
+            settings=settings,
+            buffers=buffers,
+            metrics=Metrics(),
+            handle=self._handle,
+            warming=SimpleNamespace(courtesy=None),
         )
         self._loop = Loop()
-        given: Any = (self._loop, "PLAINTEXT", None, broker)
+        loop: Any = self._loop
+        polling = BusyPolling(loop, 0)
+        given: Any = (self._loop, "PLAINTEXT", None, broker, polling)
         self._listener = Listener(*given)
         with socket.create_server(("127.0.0.1", 0)) as server:
             self.sock = socket.socket()

@@ -11,7 +11,9 @@ import pytest
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Part
-from runnel.broker.system import ThreadWorkers
+from runnel.broker.courtesy import Courtesy
+from runnel.broker.polling import BusyPolling
+from runnel.broker.system import SystemClock, ThreadWorkers
 from runnel.broker.transport import COPY_CHUNK_BYTES, SocketTransport
 from runnel.broker.warming import Warming
 from runnel.metrics import Metrics
@@ -61,8 +63,10 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 def on_socket(sock: socket.socket, test: Callable[[SocketTransport], Awaitable[None]]) -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        warming = Warming(ThreadWorkers(1), Metrics())
-        transport = SocketTransport(loop, sock, "peer", lambda _: None, warming)
+        metrics = Metrics()
+        warming = Warming(ThreadWorkers(1), metrics, Courtesy(SystemClock(), metrics))
+        polling = BusyPolling(loop, 0)
+        transport = SocketTransport(loop, sock, "peer", lambda _: None, warming, polling)
         connection = Connection(
             lambda _connection, frame: [bytearray(frame)],
             transport,

@@ -2,6 +2,7 @@
 
 Method: socket transports over files that are cold until warmed, with workers that stand still
 until the test lets them go on; a file whose bytes were read on the loop while cold is an error.
+Most tests do not wait for the kernel: what is cold is left to a worker at once.
 """
 
 import asyncio
@@ -13,12 +14,23 @@ from typing import TypeVar
 
 import pytest
 
+from runnel.broker import warming as warming_module
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Part
-from runnel.broker.transport import SENT_IN_A_TURN_BYTES_MAX, SocketTransport
-from runnel.broker.warming import AT_ONCE, WARMED_AT_ONCE_BYTES_MAX, Warming
-from runnel.metrics import Metrics, Slot
+from runnel.broker.courtesy import (
+    COLD_BYTES_MAX,
+    COLD_BYTES_MIN,
+    GENTLE_TURN_BYTES_MAX,
+    LOOK_EVERY_MS,
+    TURN_BYTES_MAX,
+    Courtesy,
+)
+from runnel.broker.polling import BusyPolling
+from runnel.broker.transport import SocketTransport
+from runnel.broker.warming import AT_ONCE, Warming
+from runnel.metrics import PRODUCED_BYTES, Metrics, Slot
 from runnel.types import FileSlice
+from tests.support.stores import ManualClock
 
 T = TypeVar("T")
 PATTERN = bytes(range(251))  # no power of two, so that a chunk sent twice or not at all is seen
@@ -35,6 +47,8 @@ class ColdFile:
 
     def __init__(self, data: bytes, error: OSError | None = None) -> None:
         self.data = data
+        self.asked: list[range] = []
+        self.reads_ahead = False
         self.warmings: list[range] = []
         self.is_forgetful = False  # it calls all cold that it is asked about
         self._error = error
@@ -54,6 +68,10 @@ class ColdFile:
     def read_at(self, position: int, size: int) -> bytes:
         assert self._is_warm(position, size), "a cold read on the loop"
         return self.data[position : position + size]
+
+    def begin_to_warm(self, position: int, size: int, *, reads_ahead: bool) -> None:
+        self.asked.append(range(position, position + size))
+        self.reads_ahead = reads_ahead
 
     def warm(self, position: int, size: int) -> None:
         if self._error is not None:
@@ -86,7 +104,9 @@ class Desk:
     def __init__(self) -> None:
         self.workers = HeldWorkers()
         self.metrics = Metrics()
-        self.warming = Warming(self.workers, self.metrics)  # type: ignore[arg-type]  # no `map`
+        self.clock = ManualClock()
+        courtesy = Courtesy(self.clock, self.metrics)
+        self.warming = Warming(self.workers, self.metrics, courtesy)  # type: ignore[arg-type]  # no `map`
         self._transports: list[SocketTransport] = []
         self._peers: list[socket.socket] = []
 
@@ -95,7 +115,12 @@ class Desk:
         ours.setblocking(False)
         theirs.setblocking(False)
         transport = SocketTransport(
-            asyncio.get_running_loop(), ours, "peer", lambda _: None, self.warming
+            asyncio.get_running_loop(),
+            ours,
+            "peer",
+            lambda _: None,
+            self.warming,
+            BusyPolling(asyncio.get_running_loop(), 0),
         )
         transport.start(
             Connection(
@@ -116,6 +141,11 @@ class Desk:
             transport.close("")
         for sock in self._peers:
             sock.close()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming_module, "LOOKS_MAX", 0)
 
 
 def at_desk(test: Callable[[Desk], Awaitable[None]]) -> None:
@@ -155,7 +185,7 @@ def received_so_far(sock: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("is_forgetful", [False, True])
-@pytest.mark.parametrize("size", [100, 300_000, 3 * WARMED_AT_ONCE_BYTES_MAX + 7])
+@pytest.mark.parametrize("size", [100, 300_000, 3 * COLD_BYTES_MAX + 7])
 def test_replies_keep_their_order_around_a_cold_slice(size: int, is_forgetful: bool) -> None:
     """Also where memory is so short that everything is cold again at once."""
     file = ColdFile(records(size))
@@ -170,10 +200,10 @@ def test_replies_keep_their_order_around_a_cold_slice(size: int, is_forgetful: b
         desk.workers.go_on.set()
         assert await receive(theirs, size + 13) == file.data + b" second third"
         assert not transport.connection.mute, "it had too much unsent, and has no more"
-        assert desk.metrics.slots[Slot.SLICES_WARMED] == -(-size // WARMED_AT_ONCE_BYTES_MAX)
+        assert desk.metrics.slots[Slot.SLICES_WARMED] == -(-size // COLD_BYTES_MAX)
 
     at_desk(test)
-    assert all(len(warmed) <= WARMED_AT_ONCE_BYTES_MAX for warmed in file.warmings)
+    assert all(len(warmed) <= COLD_BYTES_MAX for warmed in file.warmings)
 
 
 def test_others_are_served_meanwhile() -> None:
@@ -254,14 +284,56 @@ def test_a_slice_that_cannot_be_read_ends_its_connection(
 
 def test_a_reader_of_much_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all that a fast peer would take leaves in one turn of the loop."""
-    file = ColdFile(records(3 * SENT_IN_A_TURN_BYTES_MAX))
+    file = ColdFile(records(3 * TURN_BYTES_MAX))
     file.warmings.append(range(len(file.data)))
 
     async def test(desk: Desk) -> None:
         transport, _ = desk.connect()
         monkeypatch.setattr(transport, "sock", Greedy(transport.sock))
         unsent_bytes = transport.send([file.slice()])
-        assert unsent_bytes == 2 * SENT_IN_A_TURN_BYTES_MAX
+        assert unsent_bytes == 2 * TURN_BYTES_MAX
+
+    at_desk(test)
+
+
+def test_what_the_kernel_brings_needs_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming_module, "LOOKS_MAX", 1000)
+    file = ColdFile(records(50_000))
+
+    async def test(desk: Desk) -> None:
+        transport, theirs = desk.connect()
+        transport.send([file.slice()])
+        await asyncio.sleep(0.01)
+        assert received_so_far(theirs) == b"", "it is still cold"
+        assert file.asked == [range(50_000)] and file.reads_ahead
+        file.warmings += file.asked
+        assert await receive(theirs, 50_000) == file.data
+        assert desk.workers.begun == 0
+
+    at_desk(test)
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_ms", "at_once_bytes"),
+    [(1, COLD_BYTES_MIN), (100_000, 200_000), (10_000_000, COLD_BYTES_MAX)],
+)
+def test_readers_give_way_to_producers(bytes_per_ms: int, at_once_bytes: int) -> None:
+    """Small pieces, nothing read ahead; but a reader can always catch up with the producers."""
+    file = ColdFile(records(2 * COLD_BYTES_MAX))
+
+    async def test(desk: Desk) -> None:
+        transport, theirs = desk.connect()
+        desk.workers.go_on.set()
+        desk.clock.advance(LOOK_EVERY_MS)
+        desk.metrics.slots[PRODUCED_BYTES] += bytes_per_ms * LOOK_EVERY_MS
+        assert desk.warming.courtesy.turn_bytes() == GENTLE_TURN_BYTES_MAX
+        transport.send([file.slice()])
+        await receive(theirs, len(file.data))
+        assert {len(warmed) for warmed in file.warmings[:-1]} <= {at_once_bytes}
+        assert not file.reads_ahead
+        desk.clock.advance(10 * LOOK_EVERY_MS)
+        desk.clock.advance(LOOK_EVERY_MS)
+        assert desk.warming.courtesy.turn_bytes() == TURN_BYTES_MAX, "they have stopped"
 
     at_desk(test)
 

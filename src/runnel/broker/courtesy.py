@@ -1,0 +1,64 @@
+"""Readers of much give way to producers.
+
+Sending a megabyte of file takes the loop, and the processor under it, for as long as dozens of
+small requests. While anybody produces, bytes of files leave in small pieces, and cold bytes are
+brought from the disk no faster than a reader needs who wants to catch up with the producers.
+"""
+
+from typing import Final
+
+from runnel.metrics import PRODUCED_BYTES, Metrics
+from runnel.ports import Clock
+
+TURN_BYTES_MAX: Final = 1024 * 1024
+GENTLE_TURN_BYTES_MAX: Final = 32 * 1024
+COLD_BYTES_MAX: Final = 1024 * 1024
+COLD_BYTES_MIN: Final = 64 * 1024
+CATCHING_UP: Final = 2  # times as fast as producers write, so that even the last reader gets there
+LOOK_EVERY_MS: Final = 100
+LATELY_MS: Final = 1000
+
+
+class Courtesy:
+    """Owned by the broker, one for all connections."""
+
+    __slots__ = (
+        "_bytes_per_ms",
+        "_clock",
+        "_looked_ms",
+        "_metrics",
+        "_produced_bytes",
+        "_until_ms",
+    )
+
+    def __init__(self, clock: Clock, metrics: Metrics) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._looked_ms = clock.monotonic_ms()
+        self._until_ms = 0
+        self._produced_bytes = 0
+        self._bytes_per_ms = 0
+
+    def turn_bytes(self) -> int:
+        """How much of files one connection may send before everybody else has a turn."""
+        return GENTLE_TURN_BYTES_MAX if self.is_due() else TURN_BYTES_MAX
+
+    def cold_bytes(self) -> int:
+        """How much one connection may bring from the disk at a time; it takes a millisecond."""
+        if not self.is_due():
+            return COLD_BYTES_MAX
+        return min(max(COLD_BYTES_MIN, CATCHING_UP * self._bytes_per_ms), COLD_BYTES_MAX)
+
+    def is_due(self) -> bool:
+        """Whether anybody produced lately."""
+        now_ms = self._clock.monotonic_ms()
+        since_ms = now_ms - self._looked_ms
+        if since_ms >= LOOK_EVERY_MS:
+            produced_bytes = self._metrics.slots[PRODUCED_BYTES]
+            added_bytes = produced_bytes - self._produced_bytes
+            self._produced_bytes = produced_bytes
+            self._looked_ms = now_ms
+            self._bytes_per_ms = added_bytes // since_ms
+            if added_bytes:
+                self._until_ms = now_ms + LATELY_MS
+        return now_ms < self._until_ms

@@ -1,0 +1,105 @@
+"""Goal: the loop looks for the next request only while one client sends one at a time, closely.
+
+Method: a loop that only keeps what is to be called soon, and a clock that the test sets.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runnel.broker import polling as polling_module
+from runnel.broker.polling import IN_A_ROW, SMALL_BYTES_MAX, BusyPolling
+from runnel.wire.hot import COMPILED
+
+pytestmark = pytest.mark.skipif(COMPILED, reason="the clock of compiled code cannot be set")
+FOR_US = 200
+CLOSE_S = 100e-6
+
+
+class Loop:
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def turn(self) -> None:
+        due, self.soon = self.soon, []
+        for callback in due:
+            callback()
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now_s = 1.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+class Bench:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, cpus: int = 2, for_us: int = FOR_US
+    ) -> None:
+        self.time, self.loop = Time(), Loop()
+        monkeypatch.setattr(polling_module, "time", self.time)
+        monkeypatch.setattr(polling_module, "usable_cpus", lambda: cpus)
+        loop: Any = self.loop
+        self.polling = BusyPolling(loop, for_us)
+
+    def requests(self, count: int, *, apart_s: float = CLOSE_S, size: int = 200) -> None:
+        for _ in range(count):
+            self.time.now_s += apart_s
+            self.loop.turn()
+            self.polling.received(5, size)
+
+    @property
+    def is_awake(self) -> bool:
+        return bool(self.loop.soon)
+
+
+def test_close_requests_of_one_client_keep_the_loop_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch)
+    bench.requests(IN_A_ROW)
+    assert not bench.is_awake
+    bench.requests(1)
+    assert bench.is_awake
+    bench.requests(100)
+    assert bench.is_awake
+    bench.time.now_s += FOR_US / 1e6 + 1e-6
+    bench.loop.turn()
+    assert not bench.is_awake, "the next one did not come in time"
+    bench.requests(IN_A_ROW)
+    assert not bench.is_awake, "it has to begin anew"
+
+
+@pytest.mark.parametrize("apart_s", [0.0003, 0.002, 1.0])
+def test_a_client_that_takes_its_time_lets_the_loop_sleep(
+    monkeypatch: pytest.MonkeyPatch, apart_s: float
+) -> None:
+    bench = Bench(monkeypatch)
+    bench.requests(100, apart_s=apart_s)
+    assert not bench.is_awake
+
+
+def test_large_requests_let_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch)
+    bench.requests(100, size=SMALL_BYTES_MAX + 1)
+    assert not bench.is_awake
+
+
+def test_many_clients_let_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch)
+    for number in range(100):
+        bench.time.now_s += 10e-6
+        bench.polling.received(number % 2, 200)
+    assert not bench.is_awake
+
+
+@pytest.mark.parametrize(("cpus", "for_us"), [(1, FOR_US), (2, 0)])
+def test_it_is_off(monkeypatch: pytest.MonkeyPatch, cpus: int, for_us: int) -> None:
+    """On one processor the client runs only if the broker sleeps."""
+    bench = Bench(monkeypatch, cpus=cpus, for_us=for_us)
+    bench.requests(100)
+    assert not bench.is_awake
