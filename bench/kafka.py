@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from runnel.client.raw import Address
 from tests.support.kafka_tools import (
@@ -31,6 +32,7 @@ JVM_OPTIONS = (
 TOOL_OPTIONS = ("-Xmx512M", "-XX:+UseG1GC", QUIET)  # a perf tool's heap, as its script sets it
 STOP_TIMEOUT_S = 300.0  # with ten thousand partitions to sync
 TOOL_TIMEOUT_S = 300.0
+PAYLOADS = 1000
 
 
 def kafka_version() -> str:
@@ -115,16 +117,27 @@ def run_tool(main_class: str, *arguments: str) -> str:
 
 
 def producer_perf(address: Address, topic: str, *, records: int, record_bytes: int) -> float:
-    """MB/s of kafka-producer-perf-test, its first part (a JVM that warms up) left out."""
-    printed = run_tool(
+    """MB/s of kafka-producer-perf-test, its first part (a JVM that warms up) left out.
+
+    It gets its values in a file: with `--record-size` it makes 1,024 random numbers for each
+    record, and measures them.
+    """
+    with NamedTemporaryFile("w", suffix=".txt") as payloads:
+        payloads.writelines(f"{number:0{record_bytes}d}\n" for number in range(PAYLOADS))
+        payloads.flush()
+        printed = _produced(address, topic, records, payloads.name)
+    return parse_producer_perf(printed) * record_bytes / 1e6
+
+
+def _produced(address: Address, topic: str, records: int, payload_file: str) -> str:
+    return run_tool(
         "org.apache.kafka.tools.ProducerPerformance",
-        *("--topic", topic, "--record-size", str(record_bytes), "--throughput", "-1"),
+        *("--topic", topic, "--payload-file", payload_file, "--throughput", "-1"),
         *("--num-records", str(records), "--warmup-records", str(records // 3)),
         *("--command-property", f"bootstrap.servers={address[0]}:{address[1]}", "acks=1"),
         *("batch.size=1000000", "linger.ms=5", "max.request.size=1048576"),
         *("buffer.memory=67108864", "enable.idempotence=false"),
     )
-    return parse_producer_perf(printed) * record_bytes / 1e6
 
 
 def parse_producer_perf(printed: str) -> float:

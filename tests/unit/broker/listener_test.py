@@ -17,9 +17,11 @@ import pytest
 
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Connection, Mute, Part
+from runnel.broker.courtesy import Courtesy
 from runnel.broker.listener import Listener
 from runnel.broker.polling import BusyPolling
 from runnel.metrics import Metrics
+from tests.support.stores import ManualClock
 
 
 class Loop:
@@ -132,12 +134,13 @@ class Peer:
             send_timeout_ms=SEND_TIMEOUT_MS,
             connections_max_idle_ms=600_000,
         )
+        metrics = Metrics()
         broker: Any = SimpleNamespace(
             settings=settings,
             buffers=buffers,
-            metrics=Metrics(),
+            metrics=metrics,
             handle=self._handle,
-            warming=SimpleNamespace(courtesy=None),
+            warming=SimpleNamespace(courtesy=Courtesy(ManualClock(), metrics)),
         )
         self._loop = Loop()
         loop: Any = self._loop
