@@ -1,8 +1,9 @@
 """Readers of much give way to producers.
 
 Sending a megabyte of file takes the loop, and the processor under it, for as long as dozens of
-small requests. While anybody produces, bytes of files leave in small pieces, and cold bytes are
-brought from the disk no faster than a reader needs who wants to catch up with the producers.
+small requests. While anybody produces, what was cold leaves in small pieces, and is brought from the
+disk no faster than a reader needs who wants to catch up with the producers. Readers of what was just
+written are as fast as ever: they are few bytes behind, and their data is why it was produced.
 """
 
 from typing import Final
@@ -40,7 +41,7 @@ class Courtesy:
         self._bytes_per_ms = 0
 
     def turn_bytes(self) -> int:
-        """How much of files one connection may send before everybody else has a turn."""
+        """How much of what was cold one connection may send before everybody else has a turn."""
         return GENTLE_TURN_BYTES_MAX if self.is_due() else TURN_BYTES_MAX
 
     def cold_bytes(self) -> int:

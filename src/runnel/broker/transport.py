@@ -44,6 +44,7 @@ class SocketTransport:
         "_queued_at_sweep_bytes",
         "_received",
         "_sendfile",
+        "_sends_cold",
         "_stuck_sweeps",
         "_taken",
         "_unsent",
@@ -87,6 +88,7 @@ class SocketTransport:
         self._waits_to_write = False
         self._warmed_to = 0  # the position up to which the slice that is next was warmed
         self._is_warming = False
+        self._sends_cold = False  # something in the queue had to be warmed
         self._received = False
         self._stuck_sweeps = 0
         self._taken = False  # since the last sweep, by the peer
@@ -162,7 +164,7 @@ class SocketTransport:
 
     def _write(self) -> None:
         unsent = self._unsent
-        turn_bytes = self._courtesy.turn_bytes()
+        turn_bytes = self._courtesy.turn_bytes() if self._sends_cold else TURN_BYTES_MAX
         try:
             while unsent and turn_bytes > 0:
                 part = unsent[0]
@@ -170,7 +172,9 @@ class SocketTransport:
                     if (size_max := self._warm_bytes(part)) == 0:
                         self._warm(part)
                         return
-                    sent, size = self._send_slice(part, min(size_max, turn_bytes)), part.size
+                    if size_max > turn_bytes:
+                        size_max = turn_bytes
+                    sent, size = self._send_slice(part, size_max), part.size
                     rest: Part = FileSlice(part.file, part.position + sent, size - sent)
                     turn_bytes -= sent
                 else:
@@ -192,6 +196,7 @@ class SocketTransport:
         if unsent:
             self._wait_to_write()
         else:
+            self._sends_cold = False
             self._wait_no_more()
 
     def _warm_bytes(self, part: FileSlice) -> int:
@@ -208,7 +213,7 @@ class SocketTransport:
     def _warm(self, part: FileSlice) -> None:
         size = min(part.size, self._courtesy.cold_bytes())
         self._wait_no_more()
-        self._is_warming = True
+        self._is_warming = self._sends_cold = True
         self._warmed_to = part.position + size
         self._warming.request(self, FileSlice(part.file, part.position, size))
 
