@@ -1,9 +1,9 @@
 """Readers of much give way to producers.
 
 Sending a megabyte of file takes the loop, and the processor under it, for as long as dozens of
-small requests. While anybody produces, what was cold leaves in small pieces, and is brought from the
-disk no faster than a reader needs who wants to catch up with the producers. Readers of what was just
-written are as fast as ever: they are few bytes behind, and their data is why it was produced.
+small requests. While anybody produces, what was cold leaves in small pieces, and is brought from
+the disk no faster than a reader needs who wants to catch up with the producers. Readers of what was
+just written are as fast as ever: they are few bytes behind, and it was produced for them.
 """
 
 from typing import Final
