@@ -7,10 +7,11 @@ return nothing, print through `cli.output`, and raise `CommandError` for what a 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 import typer
 
+from runnel.cli import config, topic
 from runnel.cli.logs import printable
 from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, CommandError, examples
 
@@ -20,6 +21,8 @@ _PASSED_ON: Final[dict[str, object]] = {
     "ignore_unknown_options": True,
     "help_option_names": [],
 }
+# All that the framework raises for bad usage; it has no public name for their common class.
+_Misused: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="runnel",
@@ -35,6 +38,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+app.add_typer(topic.app, name="topic")
+app.add_typer(config.app, name="config")
 
 
 @app.command(context_settings=_PASSED_ON)
@@ -84,8 +89,8 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.flush()
     except CommandError as error:
         return _failed(str(error), error.status)
-    except typer.TyperException as error:
-        return _misused(error)
+    except _Misused as error:
+        return _told_misuse(cast(typer.BadParameter, error))
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
@@ -94,10 +99,9 @@ def main(argv: Sequence[str]) -> int:
     return int(status or 0)
 
 
-def _misused(error: typer.TyperException) -> int:
-    """Bad usage, in typer's words, and which help to read."""
-    context = getattr(error, "ctx", None)
-    path = "runnel" if context is None else context.command_path
+def _told_misuse(error: typer.BadParameter) -> int:
+    """Bad usage, in the framework's words, and which help to read."""
+    path = "runnel" if error.ctx is None else error.ctx.command_path
     text = error.format_message()
     if not text:  # a group without its command: its help is the answer, and has been shown
         return error.exit_code

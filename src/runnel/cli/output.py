@@ -25,14 +25,18 @@ Bootstrap = Annotated[
         "--bootstrap-server",
         "-b",
         envvar="RUNNEL_BOOTSTRAP_SERVER",
-        metavar="HOST:PORT[,HOST:PORT]",
-        help="Any broker of the cluster.",
+        metavar="HOST:PORT",
+        help="Any broker of the cluster; several with commas.",
     ),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", metavar="", help="Print JSON, for programs, instead of a table.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do it without asking.")]
+ValidateOnly = Annotated[
+    bool,
+    typer.Option("--validate-only", metavar="", help="Only ask whether it would be accepted."),
+]
 Cell = str | int | float | bool | None
 
 

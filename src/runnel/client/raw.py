@@ -39,6 +39,10 @@ class ClosedError(Exception):
     """The broker ended the connection."""
 
 
+class NotKafkaError(ClosedError):
+    """What came back is no reply of Kafka's protocol; perhaps the port speaks TLS or HTTP."""
+
+
 class Topic(NamedTuple):
     name: str
     topic_id: bytes
@@ -74,11 +78,14 @@ def decode_reply(key: int, version: int, frame: bytes) -> tuple[int, Any]:
 class WireClient:
     """One connection. Use it as a context manager."""
 
-    def __init__(self, address: Address, *, timeout_s: float = 20.0) -> None:
+    def __init__(
+        self, address: Address, *, timeout_s: float = 20.0, client_id: str | None = "raw"
+    ) -> None:
         self.sock = socket.create_connection(address, timeout=timeout_s)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._versions: dict[int, range] = {}
         self._correlation_id = 0
+        self._client_id = client_id
 
     def __enter__(self) -> Self:
         return self
@@ -101,15 +108,22 @@ class WireClient:
         if version is None:
             version = self.version_of(key)
         self._correlation_id += 1
-        self.sock.sendall(encode_frame(request, version, correlation_id=self._correlation_id))
+        self.send(request, version, self._correlation_id)
         correlation_id, response = decode_reply(key, version, self.receive_frame())
         assert correlation_id == self._correlation_id, "a reply out of order"
         return response
 
+    def send(self, request: object, version: int, correlation_id: int) -> None:
+        """Without waiting for a response: there is none to a produce request with acks 0."""
+        self.sock.sendall(
+            encode_frame(request, version, correlation_id=correlation_id, client_id=self._client_id)
+        )
+
     def receive_frame(self) -> bytes:
         """The next reply without its size. Raises ClosedError."""
         (size,) = _SIZE.unpack(self._receive(_SIZE.size))
-        assert 0 <= size <= REPLY_BYTES_MAX, f"a reply of {size} bytes"
+        if not 0 <= size <= REPLY_BYTES_MAX:
+            raise NotKafkaError(f"a reply of {size} bytes")
         return self._receive(size)
 
     def is_closed(self) -> bool:

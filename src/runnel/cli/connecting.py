@@ -1,0 +1,72 @@
+"""A cluster for the length of a command, and its errors in words that say what to do next."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, CommandError
+from runnel.client.cluster import (
+    PASSING,
+    ClientError,
+    Cluster,
+    RefusedError,
+    UnreachableError,
+    addresses_of,
+)
+from runnel.errors import ErrorCode
+
+ADVICE: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "'runnel topic list' shows what there is.",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or look at it with"
+    " 'runnel topic describe'.",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "A name has up to 249 of a-z, A-Z, 0-9, '.', '_' and '-'.",
+    ErrorCode.INVALID_PARTITIONS: "'runnel topic describe' shows how many there are; they can"
+    " only become more.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "A topic cannot have more replicas than there are"
+    " brokers: leave --replication-factor out.",
+    ErrorCode.INVALID_CONFIG: "'runnel config describe --all' shows the names and values.",
+    ErrorCode.INVALID_REQUEST: "Check the names and values given.",
+    ErrorCode.POLICY_VIOLATION: "The broker's policy forbids it; ask who runs it.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "This user may not do that; ask who runs the broker.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "This user may not do that; ask who runs the broker.",
+    ErrorCode.TOPIC_DELETION_DISABLED: "The broker runs with delete.topic.enable=false.",
+    ErrorCode.MESSAGE_TOO_LARGE: "Raise the topic's max.message.bytes with 'runnel config set',"
+    " or send less at once.",
+    ErrorCode.INVALID_RECORD: "A compacted topic takes no record without a key: see --key and"
+    " --key-separator.",
+    ErrorCode.INVALID_TIMESTAMP: "The topic's message.timestamp settings refuse this time.",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "Begin elsewhere: --from beginning.",
+}
+
+
+@contextmanager
+def connected(bootstrap: str) -> Iterator[Cluster]:
+    """Raises CommandError for whatever goes wrong with the cluster inside the block."""
+    try:
+        addresses = addresses_of(bootstrap)
+    except ValueError as error:
+        raise CommandError(
+            f"--bootstrap-server: {error}. Write it as localhost:9092, several with commas."
+        ) from None
+    with Cluster(addresses) as cluster:
+        try:
+            yield cluster
+        except ClientError as error:
+            raise told(error) from None
+
+
+def told(error: ClientError) -> CommandError:
+    """The line that a user reads."""
+    text = str(error).rstrip(".")
+    if isinstance(error, UnreachableError):
+        return CommandError(
+            f"no broker answers: {text}. Is it running ('runnel serve')? Another is named with"
+            " --bootstrap-server or RUNNEL_BOOTSTRAP_SERVER.",
+            EXIT_FAILED,
+        )
+    if not isinstance(error, RefusedError):
+        return CommandError(f"{text}; it may be older than this command.", EXIT_FAILED)
+    if error.code in PASSING:
+        return CommandError(f"{text}. It did not pass within the time-out; try again later.", 1)
+    advice = ADVICE.get(error.code, f"The broker's error code is {error.code.name}.")
+    return CommandError(f"{text}. {advice}", EXIT_REFUSED)
