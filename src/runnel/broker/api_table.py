@@ -30,6 +30,7 @@ ALTER_TOPIC = Right(Operation.ALTER, Resource.TOPIC)
 DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
 WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
+ALTER_CLUSTER = Right(Operation.ALTER, Resource.CLUSTER)
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
 
 
@@ -60,6 +61,26 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch, DESCRIBE_TOPIC),
         ApiRow(ApiKey.DESCRIBE_CLUSTER, describe_cluster, DESCRIBE_CLUSTER),
         ApiRow(ApiKey.CREATE_PARTITIONS, _late("growth.create_partitions"), ALTER_TOPIC),
+        ApiRow(ApiKey.ELECT_LEADERS, _late("assignments.elect_leaders"), ALTER_CLUSTER),
+        ApiRow(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            _late("assignments.alter_partition_reassignments"),
+            ALTER_CLUSTER,
+        ),
+        ApiRow(
+            ApiKey.LIST_PARTITION_REASSIGNMENTS,
+            _late("assignments.list_partition_reassignments"),
+            DESCRIBE_CLUSTER,
+        ),
+        ApiRow(ApiKey.DESCRIBE_QUORUM, _late("quorum.describe_quorum"), DESCRIBE_CLUSTER),
+        ApiRow(ApiKey.UPDATE_FEATURES, _late("features.update_features"), ALTER_CLUSTER),
+        ApiRow(ApiKey.DESCRIBE_PRODUCERS, _late("producer_states.describe_producers"), READ_TOPIC),
+        ApiRow(ApiKey.UNREGISTER_BROKER, _late("quorum.unregister_broker"), ALTER_CLUSTER),
+        ApiRow(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            _late("topic_partitions.describe_topic_partitions"),
+            DESCRIBE_TOPIC,
+        ),
     ]
     ranges = [
         (

@@ -1,6 +1,7 @@
 """What a handler is given besides its request: who asks, by which door; the broker's parts."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runnel.broker.fetch_sessions import FetchSessions
@@ -55,6 +56,12 @@ class RequestContext:
             self.principal, self.host, operation, resource, name
         )
 
+    def rights(self, resource: Resource, name: str, operations: tuple[Operation, ...]) -> int:
+        """Kafka's bit field: bit n is set if operation n is allowed."""
+        return sum(
+            1 << operation for operation in operations if self.may(operation, resource, name)
+        )
+
 
 @dataclass(slots=True)
 class Services:
@@ -73,6 +80,7 @@ class Services:
     producer_ids: ProducerIds
     upkeep: Upkeep
     warming: Warming
+    directory_ids: Sequence[bytes]  # of the data folders, in the order of `log.dirs`
 
     @property
     def image(self) -> Image:

@@ -162,6 +162,7 @@ class Broker:
             producer_ids=ProducerIds(self._membership),
             upkeep=self._upkeep,
             warming=self.warming,
+            directory_ids=self._opened.directory_ids,
         )
 
     async def drain(self) -> None:

@@ -287,6 +287,25 @@ def allocate_producer_ids(
     return transaction, range(first, following)
 
 
+def update_features(image: Image, term: int, levels: Mapping[str, int]) -> Transaction:
+    """These levels beside the others that were set. A level of 0 is kept: it was asked for."""
+    features = values.Features({**image.features, **levels}, image.features_extra)
+    unchanged = Compare(values.FEATURES, "mod_revision", image.features_epoch)
+    return _guarded(term, [unchanged], [Put(values.FEATURES, values.encode_features(features))])
+
+
+def unregister(term: int, broker: Broker) -> Transaction:
+    """Forget a broker that is gone; what it held stays assigned to it, as in Kafka."""
+    gone = Compare(values.live_key(broker.id), "version", 0)
+    unchanged = Compare(values.epoch_key(broker.id), "mod_revision", broker.epoch)
+    keys = (
+        values.epoch_key(broker.id),
+        values.registration_key(broker.id),
+        values.ready_key(broker.id),
+    )
+    return _guarded(term, [gone, unchanged], [Delete(key) for key in keys])
+
+
 def _put(partition: Partition) -> Put:
     key = values.partition_key(partition.topic_id, partition.index)
     return Put(key, values.encode_partition(partition))

@@ -85,6 +85,7 @@ class Image:
     configs: Mapping[ConfigOwner, ConfigSet] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     features_epoch: int = 0
+    features_extra: Extra = field(default_factory=dict)
     producer_ids: values.ProducerIds | None = None
     producer_ids_revision: int = 0
 
@@ -203,6 +204,10 @@ class _Draft:
             case "reg" if entry:
                 registration = values.decode_registration(key, entry.value)
                 broker = broker._replace(listeners=registration.listeners, rack=registration.rack)
+            case "epoch":  # unregistered: the next life of this id is a first one
+                broker = broker._replace(epoch=0, incarnation="", boot_id="", lossless_since=0)
+            case "reg":
+                broker = broker._replace(listeners=(), rack=None)
             case "live":
                 broker = broker._replace(
                     live_epoch=values.decode_epoch(entry.value) if entry else 0
@@ -223,9 +228,9 @@ class _Draft:
                     term = ControllerTerm(*holder[:2], entry.create_revision)
                 self._singles["controller"] = term
             case values.FEATURES:
-                self._singles["features"] = (
-                    values.decode_features(entry.value).levels if entry else {}
-                )
+                features = values.decode_features(entry.value) if entry else values.Features({})
+                self._singles["features"] = features.levels
+                self._singles["features_extra"] = features.extra
                 self._singles["features_epoch"] = entry.mod_revision if entry else 0
             case values.PRODUCER_IDS:
                 self._singles["producer_ids"] = (
@@ -244,7 +249,8 @@ class _Draft:
     def finish(self, revision: int) -> Image:
         changed: dict[str, object] = {**self._singles, "revision": revision}
         if self._brokers:
-            changed["brokers"] = {**self._image.brokers, **self._brokers}
+            known = {**self._image.brokers, **self._brokers}
+            changed["brokers"] = {key: b for key, b in known.items() if b != Broker(key)}
         if self._configs:
             merged = {**self._image.configs, **self._configs}
             changed["configs"] = {k: v for k, v in merged.items() if v is not None}

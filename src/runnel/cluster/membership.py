@@ -12,7 +12,7 @@ try again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from random import Random
 
@@ -150,6 +150,37 @@ class Membership:
                 if await self._carry_out(decide.add_partitions(term.create_revision, topic, added)):
                     return
         raise _gave_up(f"adding partitions to {new.topic}")
+
+    async def update_features(self, levels: Mapping[str, int]) -> None:
+        """They are finalized in `image` on return. Raises RunnelError."""
+        async with self._deciding:
+            for _ in range(MAX_ATTEMPTS):
+                term = self._ensure_term()
+                if levels.items() <= self.image.features.items():
+                    return
+                change = decide.update_features(self.image, term.create_revision, levels)
+                await self._carry_out([change])
+        raise _gave_up("the update of features")
+
+    async def unregister(self, broker_id: int) -> None:
+        """Raises RunnelError: BROKER_ID_NOT_REGISTERED, or INVALID_REQUEST while it is up."""
+        async with self._deciding:
+            for attempt in range(MAX_ATTEMPTS):
+                term = self._ensure_term()
+                broker = self.image.brokers.get(broker_id)
+                if broker is None and attempt:
+                    return
+                if broker is None:
+                    raise RunnelError(
+                        ErrorCode.BROKER_ID_NOT_REGISTERED,
+                        f"Broker ID {broker_id} is not currently registered",
+                    )
+                if broker.live_epoch:
+                    raise RunnelError(
+                        ErrorCode.INVALID_REQUEST, f"broker {broker_id} is running: stop it first"
+                    )
+                await self._carry_out([decide.unregister(term.create_revision, broker)])
+        raise _gave_up(f"the end of broker {broker_id}'s registration")
 
     async def adopt(self, found: Sequence[FoundTopic], producer_ids_from: int) -> None:
         """Give topics that a data folder holds a place in the metadata. Raises RunnelError.

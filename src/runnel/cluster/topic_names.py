@@ -7,6 +7,7 @@ from runnel.errors import ErrorCode, RunnelError
 
 MAX_TOPIC_NAME_LENGTH = 249
 
+_INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -42,3 +43,8 @@ def ensure_no_collision(name: str, existing: Iterable[str]) -> None:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with existing topic: {other}",
             )
+
+
+def is_internal(name: str) -> bool:
+    """The coordinators' own topics; any other name may begin with two underscores too."""
+    return name in _INTERNAL

@@ -97,7 +97,7 @@ def replicas_of_new(
         _ensure_enough(brokers, factor)
         return place(brokers, additional, factor, start)
     for index, replicas in enumerate(new.assignments, present):
-        _ensure_replicas(image, index, replicas)
+        ensure_replicas(image, index, replicas)
         _ensure_consistent(replicas, factor)
     return [tuple(replicas) for replicas in new.assignments]
 
@@ -158,7 +158,7 @@ def _assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
     for index, replicas in new.assignments:
         if index in placed:
             raise _wrong(f"Found multiple manual partition assignments for partition {index}")
-        _ensure_replicas(image, index, replicas)
+        ensure_replicas(image, index, replicas)
         placed[index] = tuple(replicas)
         _ensure_consistent(replicas, len(next(iter(placed.values()))))
     if sorted(placed) != list(range(len(placed))):
@@ -166,7 +166,8 @@ def _assigned(image: Image, new: NewTopic) -> list[tuple[int, ...]]:
     return [placed[index] for index in range(len(placed))]
 
 
-def _ensure_replicas(image: Image, index: int, replicas: Sequence[int]) -> None:
+def ensure_replicas(image: Image, index: int, replicas: Sequence[int]) -> None:
+    """Raises INVALID_REPLICA_ASSIGNMENT unless these brokers can hold the partition."""
     if not replicas:
         raise _wrong("The manual partition assignment includes an empty replica list.")
     for position, broker_id in enumerate(replicas):

@@ -47,6 +47,7 @@ class Settings:
     max_connections_per_ip_overrides: Mapping[str, int]
     queued_max_request_bytes: int  # -1: bounded by the memory budget alone
     max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
     fetch_max_bytes: int
     busy_poll_us: int
     flush_interval_ms: int
@@ -145,6 +146,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         max_incremental_fetch_session_cache_slots=number(
             "max.incremental.fetch.session.cache.slots"
         ),
+        max_request_partition_size_limit=number("max.request.partition.size.limit"),
         fetch_max_bytes=number("fetch.max.bytes"),
         busy_poll_us=number("runnel.busy.poll.us"),
         flush_interval_ms=number("runnel.flush.interval.ms"),

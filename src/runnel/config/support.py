@@ -136,6 +136,7 @@ HONOURED_BROKER_NAMES = frozenset(
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
         "max.incremental.fetch.session.cache.slots",
+        "max.request.partition.size.limit",
         "node.id",
         "num.partitions",
         "producer.id.expiration.ms",

@@ -72,7 +72,11 @@ def test_api_versions_is_the_table_and_nothing_else() -> None:
         assert set(told) == {int(row.key) for row in api_table()}
         assert told[ApiKey.PRODUCE] == (0, 13)
         assert told[ApiKey.INIT_PRODUCER_ID] == (0, 5)
-        assert response.finalized_features == []
+        finalized = {each.name: each.max_version_level for each in response.finalized_features}
+        assert finalized == {"metadata.version": 30, "eligible.leader.replicas.version": 1}
+        assert len(response.supported_features) == 7
+        old = await desk.ask(asked, 3)
+        assert [each.name for each in old.supported_features] == ["metadata.version"]
         refused = await desk.ask(ApiVersionsRequest(client_software_name="-bad"))
         assert refused.error_code == ErrorCode.INVALID_REQUEST
 

@@ -2,8 +2,8 @@
 
 Version notes: v3 is flexible but its response header never is; v3 and later say which client
 software asks. A version we do not know is answered in version 0 with UNSUPPORTED_VERSION and
-our range for this one API, so that any client can fall back (KIP-511). No feature is finalized
-until what it promises is there: Java clients choose transactions v2 and new groups by them.
+our range for this one API, so that any client can fall back (KIP-511). v3 is read by clients that
+do not bear a feature whose lowest level is 0, so those are told from v4 on (KAFKA-17011).
 """
 
 import re
@@ -11,10 +11,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
+from runnel.cluster.features import SUPPORTED, finalized
 from runnel.errors import ErrorCode
-from runnel.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from runnel.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 FIRST_VERSION_WITH_SOFTWARE: Final = 3
+FIRST_VERSION_WITH_LEVEL_0: Final = 4
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_CHARACTERS_MAX: Final = 1024
 
@@ -41,8 +49,23 @@ class AdvertisedVersions:
             and _is_software(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        image = services.image
         return ApiVersionsResponse(
-            api_keys=self._versions, finalized_features_epoch=services.image.features_epoch
+            api_keys=self._versions,
+            supported_features=[
+                SupportedFeatureKey(
+                    name=feature.name,
+                    min_version=feature.min_level,
+                    max_version=feature.max_level,
+                )
+                for feature in SUPPORTED.values()
+                if feature.min_level or context.api_version >= FIRST_VERSION_WITH_LEVEL_0
+            ],
+            finalized_features_epoch=image.features_epoch,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in finalized(image.features).items()
+            ],
         )
 
 

@@ -17,7 +17,7 @@ from runnel.broker.security import (
     Resource,
 )
 from runnel.cluster.image import Topic
-from runnel.cluster.topic_names import ensure_legal
+from runnel.cluster.topic_names import ensure_legal, is_internal
 from runnel.cluster.topics import NewTopic
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import NO_TOPIC_ID
@@ -103,8 +103,8 @@ def _describe(
         cluster_id=image.cluster_id,
         controller_id=_controller_id(services),
         topics=topics,
-        cluster_authorized_operations=_rights(
-            context, Resource.CLUSTER, CLUSTER_NAME, CLUSTER_OPERATIONS
+        cluster_authorized_operations=context.rights(
+            Resource.CLUSTER, CLUSTER_NAME, CLUSTER_OPERATIONS
         )
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
@@ -156,7 +156,7 @@ def _topic(context: RequestContext, topic: Topic, with_rights: bool) -> Metadata
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
-        is_internal=topic.name.startswith("__"),
+        is_internal=is_internal(topic.name),
         partitions=[
             MetadataResponsePartition(
                 error_code=0 if record.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
@@ -168,7 +168,7 @@ def _topic(context: RequestContext, topic: Topic, with_rights: bool) -> Metadata
             )
             for record in topic.partitions
         ],
-        topic_authorized_operations=_rights(context, Resource.TOPIC, topic.name, TOPIC_OPERATIONS)
+        topic_authorized_operations=context.rights(Resource.TOPIC, topic.name, TOPIC_OPERATIONS)
         if with_rights
         else NOT_ASKED,
     )
@@ -190,13 +190,6 @@ def _controller_id(services: Services) -> int:
     return -1 if controller is None else controller.broker_id
 
 
-def _rights(
-    context: RequestContext, resource: Resource, name: str, operations: tuple[Operation, ...]
-) -> int:
-    """Kafka's bit field: bit n is set if operation n is allowed."""
-    return sum(1 << operation for operation in operations if context.may(operation, resource, name))
-
-
 def describe_cluster(
     context: RequestContext, services: Services, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
@@ -212,8 +205,8 @@ def describe_cluster(
             DescribeClusterBroker(broker_id=broker_id, host=host, port=port, rack=rack)
             for broker_id, host, port, rack in _brokers(context, services)
         ],
-        cluster_authorized_operations=_rights(
-            context, Resource.CLUSTER, CLUSTER_NAME, CLUSTER_OPERATIONS
+        cluster_authorized_operations=context.rights(
+            Resource.CLUSTER, CLUSTER_NAME, CLUSTER_OPERATIONS
         )
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
