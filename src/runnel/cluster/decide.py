@@ -291,7 +291,7 @@ def update_features(image: Image, term: int, levels: Mapping[str, int]) -> Trans
     """These levels beside the others that were set. A level of 0 is kept: it was asked for."""
     features = values.Features({**image.features, **levels}, image.features_extra)
     unchanged = Compare(values.FEATURES, "mod_revision", image.features_epoch)
-    return _guarded(term, [unchanged], [Put(values.FEATURES, values.encode_features(features))])
+    return guarded(term, [unchanged], [Put(values.FEATURES, values.encode_features(features))])
 
 
 def unregister(term: int, broker: Broker) -> Transaction:
@@ -303,7 +303,7 @@ def unregister(term: int, broker: Broker) -> Transaction:
         values.registration_key(broker.id),
         values.ready_key(broker.id),
     )
-    return _guarded(term, [gone, unchanged], [Delete(key) for key in keys])
+    return guarded(term, [gone, unchanged], [Delete(key) for key in keys])
 
 
 def _put(partition: Partition) -> Put:
