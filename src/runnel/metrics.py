@@ -24,6 +24,8 @@ class Slot(IntEnum):
     FLUSHES = 11
     LOOP_LAG_MS_MAX = 12
     SLICES_WARMED = 13
+    REQUESTS_THROTTLED = 14
+    CONNECTIONS_THROTTLED = 15
 
 
 # The hot ones as plain integers: an enum member as an index costs a method call.

@@ -32,6 +32,8 @@ WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
 ALTER_CLUSTER = Right(Operation.ALTER, Resource.CLUSTER)
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
+DESCRIBE_CLUSTER_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+ALTER_CLUSTER_CONFIGS = Right(Operation.ALTER_CONFIGS, Resource.CLUSTER)
 
 
 def _late(name: str) -> Handler:
@@ -80,6 +82,16 @@ def api_table() -> tuple[ApiRow, ...]:
             ApiKey.DESCRIBE_TOPIC_PARTITIONS,
             _late("topic_partitions.describe_topic_partitions"),
             DESCRIBE_TOPIC,
+        ),
+        ApiRow(
+            ApiKey.DESCRIBE_CLIENT_QUOTAS,
+            _late("client_quotas.describe_client_quotas"),
+            DESCRIBE_CLUSTER_CONFIGS,
+        ),
+        ApiRow(
+            ApiKey.ALTER_CLIENT_QUOTAS,
+            _late("client_quotas.alter_client_quotas"),
+            ALTER_CLUSTER_CONFIGS,
         ),
     ]
     ranges = [

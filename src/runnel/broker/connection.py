@@ -115,6 +115,7 @@ class Connection:
         "listener",
         "mute",
         "principal",
+        "throttled_until_ms",
     )
 
     def __init__(
@@ -147,6 +148,7 @@ class Connection:
         self.finished_frame = False  # since the last sweep
         self.frame_tick = 0  # the sweep from which on the peer has to get on with its frame
         self.frame_bytes_at_tick = 0  # what had come of it by then
+        self.throttled_until_ms = 0  # by the monotonic clock, if muted for that reason
 
     @property
     def is_mid_frame(self) -> bool:
@@ -356,6 +358,9 @@ class Connection:
         self._replies = []
         if self._outlet.send(replies) > UNSENT_BYTES_MAX:
             self.mute |= Mute.UNSENT
+
+    def monotonic(self) -> float:
+        return self._outlet.monotonic()
 
     def sent(self, unsent_bytes: int) -> None:
         """The transport got rid of queued bytes."""

@@ -8,6 +8,7 @@ from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
+from runnel.broker.quotas import Mutations, Quotas
 from runnel.broker.security import Authorizer, Operation, Resource
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
@@ -81,7 +82,17 @@ class Services:
     upkeep: Upkeep
     warming: Warming
     directory_ids: Sequence[bytes]  # of the data folders, in the order of `log.dirs`
+    quotas: Quotas
 
     @property
     def image(self) -> Image:
         return self.membership.image
+
+    def mutations(self, context: RequestContext, *, strict_since: int) -> Mutations:
+        """What this request may create or delete; older versions do not know the refusal."""
+        return self.quotas.mutations(
+            context.principal,
+            context.client_id,
+            context.arrived_ms,
+            is_strict=context.api_version >= strict_since,
+        )

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from runnel.broker.connection import Connection, Part, Pending, Reply
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import CLUSTER_NAME, Authorizer, Resource, Right
+from runnel.broker.throttling import Throttling
 from runnel.broker.waiting import Parked, Waiting
 from runnel.errors import ErrorCode, RunnelError, WireError
 from runnel.metrics import REQUESTS, Slot
@@ -66,7 +67,17 @@ class Route(NamedTuple):
 class Dispatch:
     """Owned by the broker. `handle` is called by every connection for every frame."""
 
-    __slots__ = ("_authorizer", "_routes", "_rows", "_services", "_slots", "_tasks", "_waiting")
+    __slots__ = (
+        "_authorizer",
+        "_quotas",
+        "_routes",
+        "_rows",
+        "_services",
+        "_slots",
+        "_tasks",
+        "_throttling",
+        "_waiting",
+    )
 
     def __init__(
         self,
@@ -80,6 +91,10 @@ class Dispatch:
         self._waiting = waiting
         self._authorizer = authorizer
         self._slots = services.metrics.slots
+        self._quotas = services.quotas
+        self._throttling = Throttling(
+            services.quotas, services.clock, services.loop, services.metrics
+        )
         self._routes: dict[tuple[int, int], Route] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -106,7 +121,10 @@ class Dispatch:
                 services.clock.monotonic_ms(),
                 self._authorizer,
             )
-            response = self._call(route, context, frame, position)
+            if self._quotas.is_active:
+                response = self._call_and_charge(connection, route, context, frame, position)
+            else:
+                response = self._call(route, context, frame, position)
             kind = type(response)
             if kind is route.response_type:
                 return self._encode(route, correlation_id, response)
@@ -137,6 +155,20 @@ class Dispatch:
             return row.handler(context, self._services, request)
         except RunnelError as error:
             return _error_response(route, error)
+
+    def _call_and_charge(
+        self,
+        connection: Connection,
+        route: Route,
+        context: RequestContext,
+        frame: memoryview,
+        position: int,
+    ) -> Any:  # noqa: ANN401  # as `_call`
+        began_s = connection.monotonic()
+        response = self._call(route, context, frame, position)
+        worked_s = connection.monotonic() - began_s
+        key = route.row.key
+        return self._throttling.settle(connection, context, key, len(frame), worked_s, response)
 
     def _encode(self, route: Route, correlation_id: int, response: object) -> list[Part]:
         out = bytearray(route.reply_header)

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Final
 
 from runnel.broker.congestion import choose, unpace
-from runnel.broker.connection import Connection
+from runnel.broker.connection import Connection, Mute
 from runnel.broker.polling import BusyPolling
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
@@ -27,6 +27,7 @@ FRAME_BYTES_PER_S_MIN: Final = 4 * 1024  # slower is no transfer but a way to ho
 PRESSED_TIMEOUT_DIVISOR: Final = 10
 ACCEPTED_AT_ONCE_MAX: Final = 64
 ACCEPT_PAUSE_S: Final = 1.0
+TURNED_AWAY_MAX: Final = 1000
 # Nothing is left to accept with. The peer stays in the backlog, so asking again at once would spin.
 _OUT_OF: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -52,10 +53,12 @@ class Listener:
         self._settings = broker.settings
         self._buffers = broker.buffers
         self._metrics = broker.metrics
+        self._quotas = broker.quotas
         self._sendfile = sendfile
         self._system_control = b""
         self._transports: dict[SocketTransport, None] = {}
         self._per_host: Counter[str] = Counter()
+        self._turned_away: dict[socket.socket, None] = {}  # over the quota of their address
         self._tick = 0
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -96,6 +99,11 @@ class Listener:
             _log.warning("connection from %s refused: %s", host, refusal)
             sock.close()
             return
+        if self._quotas.limits_connections:
+            wait_ms = self._quotas.connection_wait_ms(host, self._broker.clock.monotonic_ms())
+            if wait_ms:
+                self._turn_away(sock, host, wait_ms)
+                return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         choose(sock, host, self._system_control)
@@ -128,6 +136,20 @@ class Listener:
         self._per_host[host] += 1
         self._metrics.add(Slot.CONNECTIONS_ACCEPTED)
         transport.start(connection)
+
+    def _turn_away(self, sock: socket.socket, host: str, wait_ms: int) -> None:
+        """Closed after a while, as Kafka does: a client that is refused at once is soon back."""
+        self._metrics.add(Slot.CONNECTIONS_THROTTLED)
+        _log.debug("connection from %s: connection_creation_rate is exceeded", host)
+        if len(self._turned_away) >= TURNED_AWAY_MAX:
+            sock.close()
+            return
+        self._turned_away[sock] = None
+        self._loop.call_later(wait_ms / 1000, self._end_turned_away, sock)
+
+    def _end_turned_away(self, sock: socket.socket) -> None:
+        self._turned_away.pop(sock, None)
+        sock.close()
 
     def _refusal(self, host: str) -> str:
         if len(self._transports) >= self._settings.max_connections:
@@ -162,7 +184,7 @@ class Listener:
 
     def _reason_to_let_go(self, transport: SocketTransport) -> str:
         connection, settings = transport.connection, self._settings
-        if transport.received_since_sweep():
+        if transport.received_since_sweep() or connection.mute & Mute.THROTTLE:
             connection.active_tick = self._tick
         divisor = 1
         if self._buffers.pressed and connection.frame_bytes:
@@ -197,6 +219,8 @@ class Listener:
             self._sweeper.cancel()
         for transport in list(self._transports):
             transport.close("")
+        for sock in self._turned_away:
+            sock.close()
 
     def stop_accepting(self) -> None:
         """No new connections, and no new requests on the old ones; replies still leave."""

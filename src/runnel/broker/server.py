@@ -24,6 +24,7 @@ from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
+from runnel.broker.quotas import Quotas, Windows
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
@@ -69,6 +70,7 @@ class Broker:
     def __init__(self, settings: Settings, ports: Ports, logs: LogStore, opened: Opened) -> None:
         self.settings = settings
         self.metrics = Metrics()
+        self.clock = ports.clock
         self.buffers = ReceiveBuffers(_receive_budget_bytes(settings))
         self._ports = ports
         self._logs = logs
@@ -79,6 +81,14 @@ class Broker:
         self.partitions = Partitions(logs, settings, ports.clock, self._waiting, self._flusher)
         self._upkeep = Upkeep(
             settings, ports.clock, ports.workers, logs, self.partitions, self.metrics
+        )
+        self.quotas = Quotas(
+            Windows(
+                settings.quota_window_num,
+                settings.quota_window_size_seconds,
+                settings.controller_quota_window_num,
+                settings.controller_quota_window_size_seconds,
+            )
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -120,7 +130,9 @@ class Broker:
         self._dispatch = Dispatch(api_table(), self._services(), self._waiting, authorizer=None)
         self.handle = self._dispatch.handle
         self._membership.on_image.append(lambda _old, new: self.partitions.image_changed(new))
+        self._membership.on_image.append(lambda _old, new: self.quotas.follow(new.client_quotas))
         self.partitions.image_changed(self._membership.image)
+        self.quotas.follow(self._membership.image.client_quotas)
         self._tasks = [
             tasks.create_task(work)
             for work in (
@@ -163,6 +175,7 @@ class Broker:
             upkeep=self._upkeep,
             warming=self.warming,
             directory_ids=self._opened.directory_ids,
+            quotas=self.quotas,
         )
 
     async def drain(self) -> None:

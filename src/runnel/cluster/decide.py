@@ -12,6 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from runnel.cluster import values
+from runnel.cluster.client_quotas import QuotaAlteration, altered, quota_key
 from runnel.cluster.election import elect, restarted, revised
 from runnel.cluster.image import Broker, Image, Topic
 from runnel.cluster.topic_names import ensure_legal, ensure_no_collision
@@ -304,6 +305,27 @@ def unregister(term: int, broker: Broker) -> Transaction:
         values.ready_key(broker.id),
     )
     return guarded(term, [gone, unchanged], [Delete(key) for key in keys])
+
+
+def alter_client_quotas(
+    image: Image, term: int, alterations: Iterable[QuotaAlteration]
+) -> list[Transaction]:
+    """What is not so already; done twice it changes nothing more."""
+    pieces: list[tuple[list[Compare], list[Write]]] = []
+    for entity, changes in alterations:
+        old = image.client_quotas.get(entity, values.ClientQuota({}))
+        wanted = altered(old.values, changes)
+        if wanted == old.values:
+            continue
+        key = quota_key(entity)
+        write = Put(key, values.encode_configs(old._replace(values=wanted)))
+        pieces.append(
+            (
+                [Compare(key, "mod_revision", old.mod_revision)],
+                [write if wanted else Delete(key)],
+            )
+        )
+    return list(batches(term, [], pieces))
 
 
 def _put(partition: Partition) -> Put:

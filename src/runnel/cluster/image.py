@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from runnel.cluster import values
-from runnel.cluster.values import NO_EXTRA, ConfigOwner, Extra, Member, Partition
+from runnel.cluster.client_quotas import Entity, parse_entity
+from runnel.cluster.values import NO_EXTRA, ClientQuota, ConfigOwner, Extra, Member, Partition
 from runnel.config.listeners import Listener
 from runnel.ports import Change, Changes, Entry, Snapshot
 from runnel.types import TopicId
@@ -88,6 +89,7 @@ class Image:
     features_extra: Extra = field(default_factory=dict)
     producer_ids: values.ProducerIds | None = None
     producer_ids_revision: int = 0
+    client_quotas: Mapping[Entity, ClientQuota] = field(default_factory=dict)
 
     @property
     def cluster_id(self) -> str:
@@ -129,6 +131,7 @@ class _Draft:
         self._configs: dict[ConfigOwner, ConfigSet | None] = {}
         self._topics: dict[TopicId, Topic] = {}
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
+        self._quotas: dict[Entity, ClientQuota | None] = {}
 
     def take(self, change: Change) -> None:
         family, _, rest = change.key.partition("/")
@@ -144,6 +147,8 @@ class _Draft:
                 self._take_broker(family, change.key, int(rest), entry)
             case values.CLUSTER | values.CONTROLLER | values.FEATURES | values.PRODUCER_IDS:
                 self._take_single(family, entry)
+            case "quota":
+                self._take_quota(change.key, rest, entry)
             case values.TOPICS:
                 self._singles["topics_revision"] = entry.mod_revision if entry else 0
             case _:
@@ -188,6 +193,11 @@ class _Draft:
             self._configs[owner] = (
                 ConfigSet(configs.values, entry.mod_revision, configs.extra) if entry else None
             )
+
+    def _take_quota(self, key: str, rest: str, entry: Entry | None) -> None:
+        self._quotas[parse_entity(rest)] = (
+            values.decode_quota(key, entry.value, entry.mod_revision) if entry else None
+        )
 
     def _take_broker(self, family: str, key: str, broker_id: int, entry: Entry | None) -> None:
         broker = self._brokers.get(broker_id) or self._image.brokers.get(broker_id)
@@ -254,6 +264,9 @@ class _Draft:
         if self._configs:
             merged = {**self._image.configs, **self._configs}
             changed["configs"] = {k: v for k, v in merged.items() if v is not None}
+        if self._quotas:
+            quotas = {**self._image.client_quotas, **self._quotas}
+            changed["client_quotas"] = {k: v for k, v in quotas.items() if v is not None}
         if self._topics or self._partitions:
             self._finish_topics(changed)
         # Not `dataclasses.replace`: it is three times as slow, and this runs on every change.

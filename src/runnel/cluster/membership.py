@@ -17,6 +17,7 @@ from contextlib import aclosing
 from random import Random
 
 from runnel.cluster import configs, decide
+from runnel.cluster.client_quotas import QuotaAlteration
 from runnel.cluster.configs import Alteration
 from runnel.cluster.decide import BrokerInfo, FoundTopic, Transaction
 from runnel.cluster.founding import ensure_cluster, new_id
@@ -237,6 +238,15 @@ class Membership:
                 if await self._carry_out([transaction]):
                     return block
         raise _gave_up("a block of producer ids")
+
+    async def alter_client_quotas(self, alterations: Sequence[QuotaAlteration]) -> None:
+        """All of them, and they are in `image` on return. Raises RunnelError."""
+        async with self._deciding:
+            for _ in range(MAX_ATTEMPTS):
+                term = self._ensure_term().create_revision
+                if await self._carry_out(decide.alter_client_quotas(self.image, term, alterations)):
+                    return
+        raise _gave_up("the change of quotas")
 
     async def _create(self, new: NewTopic, validate_only: bool) -> Topic:
         topic_id, start = new_id(self._random), self._random.randrange(1 << 20)

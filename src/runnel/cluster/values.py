@@ -122,6 +122,14 @@ class ConfigOwner(NamedTuple):
     name: str
 
 
+class ClientQuota(NamedTuple):
+    """What one entity may use, by the name of the quota."""
+
+    values: Mapping[str, float]
+    mod_revision: int = 0  # of its key; every change compares it
+    extra: Extra = NO_EXTRA
+
+
 class Features(NamedTuple):
     levels: Mapping[str, int]
     extra: Extra = NO_EXTRA
@@ -214,7 +222,7 @@ def encode_partition(partition: Partition) -> bytes:
     return _encode(partition.extra, fields)
 
 
-def encode_configs(configs: Configs) -> bytes:
+def encode_configs(configs: Configs | ClientQuota) -> bytes:
     return _encode(configs.extra, {"values": dict(configs.values)})
 
 
@@ -319,6 +327,11 @@ def decode_partition(
 def decode_configs(key: str, raw: bytes) -> Configs:
     fields = Fields(key, raw)
     return Configs(MappingProxyType(fields.take("values")), fields.extra())
+
+
+def decode_quota(key: str, raw: bytes, mod_revision: int) -> ClientQuota:
+    fields = Fields(key, raw)
+    return ClientQuota(MappingProxyType(fields.take("values")), mod_revision, fields.extra())
 
 
 def decode_features(raw: bytes) -> Features:

@@ -50,6 +50,10 @@ class Settings:
     max_request_partition_size_limit: int
     fetch_max_bytes: int
     busy_poll_us: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
     flush_interval_ms: int
     decompressed_max_bytes: int
     memory_budget_bytes: int
@@ -149,6 +153,10 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         max_request_partition_size_limit=number("max.request.partition.size.limit"),
         fetch_max_bytes=number("fetch.max.bytes"),
         busy_poll_us=number("runnel.busy.poll.us"),
+        quota_window_num=number("quota.window.num"),
+        quota_window_size_seconds=number("quota.window.size.seconds"),
+        controller_quota_window_num=number("controller.quota.window.num"),
+        controller_quota_window_size_seconds=number("controller.quota.window.size.seconds"),
         flush_interval_ms=number("runnel.flush.interval.ms"),
         decompressed_max_bytes=number("runnel.decompressed.max.bytes"),
         memory_budget_bytes=number("runnel.memory.budget.bytes"),

@@ -20,6 +20,7 @@ from runnel.broker.connection import Connection, Mute, Part
 from runnel.broker.courtesy import Courtesy
 from runnel.broker.listener import Listener
 from runnel.broker.polling import BusyPolling
+from runnel.broker.quotas import Quotas, Windows
 from runnel.metrics import Metrics
 from tests.support.stores import ManualClock
 
@@ -79,7 +80,10 @@ class ListeningSocket:
 def listener_on(sock: ListeningSocket) -> tuple[Listener, Loop]:
     loop = Loop()
     broker: Any = SimpleNamespace(
-        settings=SimpleNamespace(socket_listen_backlog_size=50), buffers=None, metrics=None
+        settings=SimpleNamespace(socket_listen_backlog_size=50),
+        buffers=None,
+        metrics=None,
+        quotas=Quotas(Windows()),
     )
     given: Any = (loop, "PLAINTEXT", sock, broker, None)
     listener = Listener(*given)
@@ -141,6 +145,7 @@ class Peer:
             metrics=metrics,
             handle=self._handle,
             warming=SimpleNamespace(courtesy=Courtesy(ManualClock(), metrics)),
+            quotas=Quotas(Windows()),
         )
         self._loop = Loop()
         loop: Any = self._loop

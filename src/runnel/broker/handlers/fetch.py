@@ -44,6 +44,11 @@ def fetch(
         raise RunnelError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "replicas fetch on the inter-broker listener"
         )
+    if services.quotas.is_active:
+        size_max = services.quotas.fetch_bytes_max(
+            context.principal, context.client_id, context.arrived_ms
+        )
+        request.max_bytes = min(request.max_bytes, size_max)
     fetching = Fetching(context, services, request)
     plan = fetching.plan(wait=False)
     return fetching.warm_and_answer(plan) if plan.cold else fetching.answer(plan)

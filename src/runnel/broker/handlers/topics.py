@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
+from runnel.broker.quotas import Mutations
 from runnel.broker.security import Operation, Resource
 from runnel.cluster.topics import Assignment, NewTopic
 from runnel.config.effective import effective_topic_configs
@@ -29,18 +30,21 @@ from runnel.wire.messages.delete_topics import (
 )
 
 FIRST_VERSION_BY_ID: Final = 6
+FIRST_STRICT_CREATION: Final = 6  # the first versions that may say THROTTLING_QUOTA_EXCEEDED
+FIRST_STRICT_DELETION: Final = 5
 
 
 async def create_topics(
     context: RequestContext, services: Services, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
+    quota = services.mutations(context, strict_since=FIRST_STRICT_CREATION)
     counts = Counter(topic.name for topic in request.topics)
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
                 raise RunnelError(ErrorCode.INVALID_REQUEST, f"{topic.name} is given twice")
-            results.append(await _create(context, services, topic, request.validate_only))
+            results.append(await _create(context, services, topic, request.validate_only, quota))
         except RunnelError as error:
             if counts[topic.name] > 1 and any(done.name == topic.name for done in results):
                 continue
@@ -49,27 +53,32 @@ async def create_topics(
                     name=topic.name, error_code=error.code, error_message=str(error)
                 )
             )
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
 
 
 async def _create(
-    context: RequestContext, services: Services, topic: CreatableTopic, validate_only: bool
+    context: RequestContext,
+    services: Services,
+    topic: CreatableTopic,
+    validate_only: bool,
+    quota: Mutations,
 ) -> CreatableTopicResult:
     if not context.may(Operation.CREATE, Resource.TOPIC, topic.name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic.name)
     configs = {config.name: config.value for config in topic.configs}
-    created = await services.topics.create(
-        NewTopic(
-            name=topic.name,
-            partition_count=topic.num_partitions,
-            replication_factor=topic.replication_factor,
-            assignments=[
-                Assignment(each.partition_index, each.broker_ids) for each in topic.assignments
-            ],
-            configs=configs,
-        ),
-        validate_only=validate_only,
+    new = NewTopic(
+        name=topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[
+            Assignment(each.partition_index, each.broker_ids) for each in topic.assignments
+        ],
+        configs=configs,
     )
+    if quota.is_bound:  # what is refused anyway costs nothing
+        planned = await services.topics.create(new, validate_only=True)
+        quota.record(len(planned.partitions))
+    created = await services.topics.create(new, validate_only=validate_only)
     return CreatableTopicResult(
         name=topic.name,
         topic_id=created.id,
@@ -91,16 +100,16 @@ async def _create(
 async def delete_topics(
     context: RequestContext, services: Services, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
+    quota = services.mutations(context, strict_since=FIRST_STRICT_DELETION)
     asked = request.topics
     if context.api_version < FIRST_VERSION_BY_ID:
         asked = [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(
-        responses=[await _delete(context, services, state) for state in asked]
-    )
+    responses = [await _delete(context, services, state, quota) for state in asked]
+    return DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=responses)
 
 
 async def _delete(
-    context: RequestContext, services: Services, state: DeleteTopicState
+    context: RequestContext, services: Services, state: DeleteTopicState, quota: Mutations
 ) -> DeletableTopicResult:
     by_id = state.topic_id != NO_TOPIC_ID
     name = state.name
@@ -121,6 +130,7 @@ async def _delete(
             raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if not services.settings.delete_topic_enable:
             raise RunnelError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+        quota.record(len(topic.partitions))
         await services.topics.delete(topic.id)
     except RunnelError as error:
         return DeletableTopicResult(
