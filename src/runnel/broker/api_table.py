@@ -31,6 +31,9 @@ DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
 WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
 ALTER_CLUSTER = Right(Operation.ALTER, Resource.CLUSTER)
+DESCRIBE_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
+ALTER_CONFIGS = Right(Operation.ALTER_CONFIGS, Resource.TOPIC)
+LIST_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
 DESCRIBE_CLUSTER_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 ALTER_CLUSTER_CONFIGS = Right(Operation.ALTER_CONFIGS, Resource.CLUSTER)
@@ -62,6 +65,14 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.INIT_PRODUCER_ID, init_producer_id, WRITE_IDEMPOTENTLY),
         ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch, DESCRIBE_TOPIC),
         ApiRow(ApiKey.DESCRIBE_CLUSTER, describe_cluster, DESCRIBE_CLUSTER),
+        ApiRow(ApiKey.DESCRIBE_CONFIGS, _late("configs.describe_configs"), DESCRIBE_CONFIGS),
+        ApiRow(ApiKey.ALTER_CONFIGS, _late("alter_configs.alter_configs"), ALTER_CONFIGS),
+        ApiRow(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            _late("alter_configs.incremental_alter_configs"),
+            ALTER_CONFIGS,
+        ),
+        ApiRow(ApiKey.LIST_CONFIG_RESOURCES, _late("configs.list_config_resources"), LIST_CONFIGS),
         ApiRow(ApiKey.CREATE_PARTITIONS, _late("growth.create_partitions"), ALTER_TOPIC),
         ApiRow(ApiKey.ELECT_LEADERS, _late("assignments.elect_leaders"), ALTER_CLUSTER),
         ApiRow(

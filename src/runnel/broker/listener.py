@@ -50,7 +50,6 @@ class Listener:
         self.name = name
         self._sock = sock
         self._broker = broker
-        self._settings = broker.settings
         self._buffers = broker.buffers
         self._metrics = broker.metrics
         self._quotas = broker.quotas
@@ -60,6 +59,8 @@ class Listener:
         self._per_host: Counter[str] = Counter()
         self._turned_away: dict[socket.socket, None] = {}  # over the quota of their address
         self._tick = 0
+        self._second = 0
+        self._accepted_in_second = 0
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
@@ -69,7 +70,7 @@ class Listener:
 
     def start(self) -> None:
         self._system_control = unpace(self._sock)
-        self._sock.listen(self._settings.socket_listen_backlog_size)
+        self._sock.listen(self._broker.settings.socket_listen_backlog_size)
         self._sock.setblocking(False)
         self._accept_again()
         self._schedule_sweep()
@@ -80,6 +81,8 @@ class Listener:
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE_MAX):
+            if not self._may_accept():
+                return
             try:
                 sock, address = self._sock.accept()
             except BlockingIOError:
@@ -92,7 +95,19 @@ class Listener:
                 return
             self._accept(sock, str(address[0]))
 
+    def _may_accept(self) -> bool:
+        """`max.connection.creation.rate`: whoever is too many waits in the backlog for a second."""
+        now = self._loop.time()
+        if int(now) != self._second:
+            self._second, self._accepted_in_second = int(now), 0
+        if self._accepted_in_second < self._broker.settings.max_connection_creation_rate:
+            return True
+        self._loop.remove_reader(self._sock.fileno())
+        self._loop.call_later(self._second + 1 - now, self._accept_again)
+        return False
+
     def _accept(self, sock: socket.socket, host: str) -> None:
+        self._accepted_in_second += 1
         refusal = self._refusal(host)
         if refusal:
             self._metrics.add(Slot.CONNECTIONS_REFUSED)
@@ -108,8 +123,8 @@ class Listener:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         choose(sock, host, self._system_control)
         for option, size in (
-            (socket.SO_SNDBUF, self._settings.socket_send_buffer_bytes),
-            (socket.SO_RCVBUF, self._settings.socket_receive_buffer_bytes),
+            (socket.SO_SNDBUF, self._broker.settings.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, self._broker.settings.socket_receive_buffer_bytes),
         ):
             if size >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
@@ -128,8 +143,8 @@ class Listener:
             self._buffers,
             listener=self.name,
             host=host,
-            frame_bytes_max=self._settings.socket_request_max_bytes,
-            in_flight_max=self._settings.max_in_flight_requests,
+            frame_bytes_max=self._broker.settings.socket_request_max_bytes,
+            in_flight_max=self._broker.settings.max_in_flight_requests,
         )
         connection.active_tick = connection.frame_tick = self._tick
         self._transports[transport] = None
@@ -152,11 +167,10 @@ class Listener:
         sock.close()
 
     def _refusal(self, host: str) -> str:
-        if len(self._transports) >= self._settings.max_connections:
-            return f"max.connections={self._settings.max_connections} are open"
-        limit = self._settings.max_connections_per_ip_overrides.get(
-            host, self._settings.max_connections_per_ip
-        )
+        settings = self._broker.settings
+        if len(self._transports) >= settings.max_connections:
+            return f"max.connections={settings.max_connections} are open"
+        limit = settings.max_connections_per_ip_overrides.get(host, settings.max_connections_per_ip)
         if self._per_host[host] >= limit:
             return f"max.connections.per.ip={limit} are open"
         return ""
@@ -183,7 +197,7 @@ class Listener:
                 transport.connection.close(reason)
 
     def _reason_to_let_go(self, transport: SocketTransport) -> str:
-        connection, settings = transport.connection, self._settings
+        connection, settings = transport.connection, self._broker.settings
         if transport.received_since_sweep() or connection.mute & Mute.THROTTLE:
             connection.active_tick = self._tick
         divisor = 1

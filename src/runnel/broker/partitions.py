@@ -43,6 +43,7 @@ class Partitions:
         "_image_changed",
         "_logs",
         "_settings",
+        "_settings_changed",
         "_waiting",
         "_wanted",
         "any_inspected",
@@ -59,6 +60,7 @@ class Partitions:
     ) -> None:
         self._logs = logs
         self._settings = settings
+        self._settings_changed = False
         self._id = settings.node_id
         self._clock = clock
         self._waiting = waiting
@@ -120,6 +122,11 @@ class Partitions:
 
     # Following the image
 
+    def settings_changed(self, settings: Settings) -> None:
+        """Every topic may inherit something else; the image that said so is to follow."""
+        self._settings = settings
+        self._settings_changed = True
+
     def image_changed(self, image: Image) -> None:
         self._wanted = image
         self._image_changed.set()
@@ -145,8 +152,9 @@ class Partitions:
         for topic in old.topics.values():
             if topic.id not in new.topics_by_id:
                 await self._drop(topic)
+        every, self._settings_changed = self._settings_changed, False
         for topic in new.topics.values():
-            if topic is not old.topics.get(topic.name):
+            if every or topic is not old.topics.get(topic.name):
                 await self._open(topic, broker_epoch)
 
     async def _open(self, topic: Topic, broker_epoch: int) -> None:

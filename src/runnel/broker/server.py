@@ -22,6 +22,7 @@ from runnel.broker.courtesy import Courtesy
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
+from runnel.broker.live_settings import settings_now
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Quotas, Windows
@@ -31,7 +32,7 @@ from runnel.broker.waiting import Waiting
 from runnel.broker.warming import AT_ONCE, Warming
 from runnel.cluster.decide import BrokerInfo, FoundTopic
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
-from runnel.cluster.image import load
+from runnel.cluster.image import Image, load
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import TopicDefaults
 from runnel.config.listeners import Listener
@@ -67,8 +68,11 @@ class Ports:
 class Broker:
     """Everything but sockets. Made by `build`; `handle` serves the frames of every connection."""
 
-    def __init__(self, settings: Settings, ports: Ports, logs: LogStore, opened: Opened) -> None:
-        self.settings = settings
+    def __init__(
+        self, started: Settings, settings: Settings, ports: Ports, logs: LogStore, opened: Opened
+    ) -> None:
+        self._started = started
+        self.settings = settings  # as they are now; replaced when somebody alters them
         self.metrics = Metrics()
         self.clock = ports.clock
         self.buffers = ReceiveBuffers(_receive_budget_bytes(settings))
@@ -93,6 +97,7 @@ class Broker:
         self._tasks: list[asyncio.Task[None]] = []
 
     _membership: Membership
+    _services: Services
     _dispatch: Dispatch
     handle: Handle  # from `start` on; an attribute, because a method would be one more call
 
@@ -115,21 +120,17 @@ class Broker:
             info,
             ports.clock,
             ports.random,
-            defaults=TopicDefaults(
-                settings.num_partitions,
-                settings.default_replication_factor,
-                settings.log.min_insync_replicas,
-                settings.storage,
-            ),
+            defaults=_topic_defaults(settings),
             lease_ms=settings.metadata_lease_ms,
         )
         await self._membership.register()
         self._logs.remove_clean_markers()
         await self._membership.start(tasks)
         await self._adopt()
-        self._dispatch = Dispatch(api_table(), self._services(), self._waiting, authorizer=None)
+        self._services = self._make_services()
+        self._dispatch = Dispatch(api_table(), self._services, self._waiting, authorizer=None)
         self.handle = self._dispatch.handle
-        self._membership.on_image.append(lambda _old, new: self.partitions.image_changed(new))
+        self._membership.on_image.append(self._image_changed)
         self._membership.on_image.append(lambda _old, new: self.quotas.follow(new.client_quotas))
         self.partitions.image_changed(self._membership.image)
         self.quotas.follow(self._membership.image.client_quotas)
@@ -156,7 +157,17 @@ class Broker:
             await self._membership.adopt(_topics_on_disk(self._logs), max(ids, default=-1) + 1)
             await note_adopted(store, broker_id)
 
-    def _services(self) -> Services:
+    def _image_changed(self, old: Image, new: Image) -> None:
+        if new.configs is not old.configs:
+            self._take_settings(settings_now(new, self._started))
+        self.partitions.image_changed(new)
+
+    def _take_settings(self, settings: Settings) -> None:
+        self.settings = self._services.settings = settings
+        self._membership.defaults = _topic_defaults(settings)
+        self.partitions.settings_changed(settings)
+
+    def _make_services(self) -> Services:
         settings, ports = self.settings, self._ports
         return Services(
             settings=settings,
@@ -210,12 +221,14 @@ async def build(
         settings = replace(settings, node_id=identity.node_id)  # a folder knows whose it is
     proposal = "" if identity is None else identity.cluster_id
     cluster_id = await ensure_cluster(ports.store, ports.random, proposal)
+    image = load(await ports.store.read(""))
+    current = settings_now(image, settings)
     logs = LogStore(
         ports.disk,
         list(settings.log_dirs),
         ports.clock,
         ports.random,
-        settings.log,
+        current.log,
         memory_disk=ports.memory_disk,
         cluster_id=cluster_id,
         node_id=settings.node_id,
@@ -223,12 +236,11 @@ async def build(
         max_open_files=settings.max_open_files,
         map_blocking=ports.workers.map,
     )
-    image = load(await ports.store.read(""))
 
     def config_of(topic: str) -> LogConfig | None:
         """None where the metadata does not know the topic: nothing is assumed of it then."""
         known = image.topics.get(topic)
-        return None if known is None else topic_config(settings, known.configs)
+        return None if known is None else topic_config(current, known.configs)
 
     # In a worker, so that the loop hears a signal meanwhile; nobody else has the logs yet.
     opened = await ports.workers.run(
@@ -245,7 +257,16 @@ async def build(
         _log.info("the record decoder is not compiled; its Python twin serves")
     if not hot.COMPILED:
         _log.info("produce and fetch run as Python source; `pip install` compiles them")
-    return Broker(settings, ports, logs, opened)
+    return Broker(settings, current, ports, logs, opened)
+
+
+def _topic_defaults(settings: Settings) -> TopicDefaults:
+    return TopicDefaults(
+        settings.num_partitions,
+        settings.default_replication_factor,
+        settings.log.min_insync_replicas,
+        settings.storage,
+    )
 
 
 def _receive_budget_bytes(settings: Settings) -> int:

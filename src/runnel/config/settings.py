@@ -43,6 +43,7 @@ class Settings:
     socket_listen_backlog_size: int
     connections_max_idle_ms: int
     max_connections: int
+    max_connection_creation_rate: int  # per second and listener
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
     queued_max_request_bytes: int  # -1: bounded by the memory budget alone
@@ -144,8 +145,11 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         socket_listen_backlog_size=number("socket.listen.backlog.size"),
         connections_max_idle_ms=number("connections.max.idle.ms"),
         max_connections=number("max.connections"),
+        max_connection_creation_rate=number("max.connection.creation.rate"),
         max_connections_per_ip=number("max.connections.per.ip"),
-        max_connections_per_ip_overrides=_per_ip(values),
+        max_connections_per_ip_overrides=per_ip_limits(
+            values.typed(str, "max.connections.per.ip.overrides")
+        ),
         queued_max_request_bytes=number("queued.max.request.bytes"),
         max_incremental_fetch_session_cache_slots=number(
             "max.incremental.fetch.session.cache.slots"
@@ -232,9 +236,10 @@ def _reachable(listener: Listener) -> Listener:
     return listener._replace(host="") if listener.host in ("0.0.0.0", "::") else listener
 
 
-def _per_ip(values: _Values) -> Mapping[str, int]:
+def per_ip_limits(text: str) -> Mapping[str, int]:
+    """`max.connections.per.ip.overrides`, which is `host:count,host:count`. Raises ConfigError."""
     limits: dict[str, int] = {}
-    for pair in filter(None, values.typed(str, "max.connections.per.ip.overrides").split(",")):
+    for pair in filter(None, text.split(",")):
         host, colon, count = pair.strip().rpartition(":")
         if not (colon and host and count.isascii() and count.isdigit() and len(count) < 10):
             raise ConfigError(f"max.connections.per.ip.overrides: {pair!r} is not host:count")

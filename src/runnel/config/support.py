@@ -134,6 +134,7 @@ HONOURED_BROKER_NAMES = frozenset(
         "log.flush.offset.checkpoint.interval.ms",
         "log.flush.start.offset.checkpoint.interval.ms",
         "log.retention.check.interval.ms",
+        "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",

@@ -45,6 +45,9 @@ class Loop:
     def remove_writer(self, fd: int) -> None:
         self.writers.pop(fd, None)
 
+    def time(self) -> float:
+        return 1.25
+
     def call_soon(self, callback: Any) -> None:  # noqa: ANN401
         self.timers.append((0, callback))
 
@@ -77,10 +80,12 @@ class ListeningSocket:
     def setblocking(self, flag: bool) -> None: ...
 
 
-def listener_on(sock: ListeningSocket) -> tuple[Listener, Loop]:
+def listener_on(sock: ListeningSocket, creation_rate: int = 10) -> tuple[Listener, Loop]:
     loop = Loop()
     broker: Any = SimpleNamespace(
-        settings=SimpleNamespace(socket_listen_backlog_size=50),
+        settings=SimpleNamespace(
+            socket_listen_backlog_size=50, max_connection_creation_rate=creation_rate
+        ),
         buffers=None,
         metrics=None,
         quotas=Quotas(Windows()),
@@ -116,6 +121,18 @@ def test_a_peer_that_left_early_does_not_pause_accepting() -> None:
     _, loop = listener_on(ListeningSocket(errno.ECONNABORTED))
     loop.readers[3]()
     assert 3 in loop.readers
+
+
+def test_more_connections_than_the_rate_wait_for_the_next_second() -> None:
+    listener, loop = listener_on(ListeningSocket(errno.ECONNABORTED), creation_rate=0)
+    loop.readers[3]()
+    assert not loop.readers
+    ((delay_s, accept_again),) = loop.timers
+    assert delay_s == 0.75
+    listener._broker.settings.max_connection_creation_rate = 1  # type: ignore[misc]  # a namespace
+    accept_again()
+    loop.readers[3]()
+    assert 3 in loop.readers and len(loop.timers) == 1
 
 
 FRAME_TIMEOUT_MS, SEND_TIMEOUT_MS = 30_000, 120_000

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
+from runnel.broker.live_settings import layers_of
 from runnel.broker.quotas import Mutations
 from runnel.broker.security import Operation, Resource
 from runnel.cluster.topics import Assignment, NewTopic
@@ -92,7 +93,9 @@ async def _create(
                 config_source=config.source,
                 is_sensitive=False,
             )
-            for config in effective_topic_configs(services.settings.given, created.configs)
+            for config in effective_topic_configs(
+                layers_of(services.image, services.settings), created.configs
+            )
         ],
     )
 
