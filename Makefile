@@ -10,7 +10,7 @@ COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat plugin planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -92,6 +92,9 @@ bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; ne
 
 compat: $(STAMP) ## real clients and tools: Java, Go, librdkafka, Kafka's log dump (needs mvn, go)
 	tests/compat/run.sh $(ARGS)
+
+plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own
+	$(BIN)/python -m tests.plugin.run $(ARGS)
 
 lock: ## choose newer versions of all dependencies
 	$(BIN)/python -m pip install -q uv

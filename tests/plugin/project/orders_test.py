@@ -1,0 +1,38 @@
+"""What a user's tests look like: a topic, a client, data that comes back."""
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from runnel.testing import RunnelBroker
+
+NO_COMMIT = {"enable.auto.commit": False}  # read by assignment: there is no group to tell
+
+
+def send(broker: RunnelBroker, topic: str, *values: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(10) == 0
+
+
+def read(broker: RunnelBroker, topic: str, count: int) -> list[str]:
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "orders", **NO_COMMIT}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    try:
+        messages = consumer.consume(count, timeout=10)
+        return [message.value().decode() for message in messages]
+    finally:
+        consumer.close()
+
+
+def test_an_order_comes_back(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    send(runnel_broker, runnel_topic, "tea", "cake")
+    assert read(runnel_broker, runnel_topic, 2) == ["tea", "cake"]
+
+
+def test_the_broker_is_the_same_and_the_topic_another(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    send(runnel_broker, runnel_topic, "bread")
+    assert read(runnel_broker, runnel_topic, 1) == ["bread"]
