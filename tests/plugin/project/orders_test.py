@@ -14,25 +14,24 @@ def send(broker: RunnelBroker, topic: str, *values: str) -> None:
     assert producer.flush(10) == 0
 
 
-def read(broker: RunnelBroker, topic: str, count: int) -> list[str]:
+def read(broker: RunnelBroker, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "orders", **NO_COMMIT}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
-        messages = consumer.consume(count, timeout=10)
-        return [message.value().decode() for message in messages]
+        return [message.value() for message in consumer.consume(count, timeout=10)]
     finally:
         consumer.close()
 
 
 def test_an_order_comes_back(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
     send(runnel_broker, runnel_topic, "tea", "cake")
-    assert read(runnel_broker, runnel_topic, 2) == ["tea", "cake"]
+    assert read(runnel_broker, runnel_topic, 2) == [b"tea", b"cake"]
 
 
 def test_the_broker_is_the_same_and_the_topic_another(
     runnel_broker: RunnelBroker, runnel_topic: str
 ) -> None:
     send(runnel_broker, runnel_topic, "bread")
-    assert read(runnel_broker, runnel_topic, 1) == ["bread"]
+    assert read(runnel_broker, runnel_topic, 1) == [b"bread"]
