@@ -11,7 +11,7 @@ from typing import Annotated, Final, cast
 
 import typer
 
-from runnel.cli import config, topic
+from runnel.cli import config, quota, topic
 from runnel.cli.logs import printable
 from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, CommandError, examples
 
@@ -40,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(topic.app, name="topic")
 app.add_typer(config.app, name="config")
+app.add_typer(quota.app, name="quota")
 
 
 @app.command(context_settings=_PASSED_ON)
