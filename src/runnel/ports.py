@@ -55,6 +55,9 @@ class File(Protocol):
     def warm(self, position: int, size: int) -> None:
         """Read into the page cache and wait for it: only ever in a worker. Raises OSError."""
 
+    def reserve(self, size: int) -> None:
+        """Space on the disk for so many bytes; the file's size stays. Only a hint: never raises."""
+
     def sync(self) -> None: ...
     def truncate(self, size: int) -> None: ...
     def size(self) -> int: ...

@@ -86,6 +86,10 @@ class SimFile:
         self._alive()
         self._disk.count("warm", self.path)
 
+    def reserve(self, size: int) -> None:
+        self._alive()
+        self._disk.counts["reserve"] += size
+
     def sync(self) -> None:
         node = self._alive()
         self._disk.count("sync", self.path)

@@ -108,6 +108,9 @@ class OsFile:
         while position < end and (count := os.sendfile(sink, self._fd, position, end - position)):
             position += count
 
+    def reserve(self, size: int) -> None:
+        _keep_size_fallocate()(self._fd, 1, 0, size)  # where it fails, the first write will tell
+
     def sync(self) -> None:
         os.fdatasync(self._fd)
 
@@ -125,6 +128,17 @@ class OsFile:
     def __del__(self) -> None:
         with contextlib.suppress(OSError):
             self.close()
+
+
+@cache
+def _keep_size_fallocate() -> Callable[[int, int, int, int], int]:
+    """fallocate(2), of which Python has only the form that changes the size of the file."""
+    import ctypes  # only where somebody asks for `preallocate`
+
+    library = ctypes.CDLL(None)
+    call: Callable[[int, int, int, int], int] = getattr(library, "fallocate64", library.fallocate)
+    call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]  # type: ignore[attr-defined]  # a function of the library
+    return call
 
 
 @cache
@@ -265,6 +279,9 @@ class MemoryFile(OsFile):
     def __init__(self, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self._tells_cached = False
+
+    def reserve(self, size: int) -> None:
+        pass
 
     def sync(self) -> None:
         pass

@@ -54,7 +54,7 @@ class CuttableLog(WritableLog):
         try:
             self._discard(self.segments)
             segment = self._new_segment(offset, self._around.clock.wall_ms())
-            segment.start_empty()
+            segment.start_empty(self._reserved_bytes)
             self.segments[:] = [segment]
             self._active = segment
             self.log_start_offset = offset

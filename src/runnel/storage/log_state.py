@@ -96,6 +96,10 @@ class LogState:
             index_interval_bytes=self._config.index_interval_bytes, created_ms=now_ms,
         )  # fmt: skip
 
+    @property
+    def _reserved_bytes(self) -> int:
+        return self._config.segment_bytes if self._config.preallocate else 0
+
     def _note_unsynced_folder(self) -> None:
         if self.folder not in self.unsynced_folders:
             self.unsynced_folders.append(self.folder)

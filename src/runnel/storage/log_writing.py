@@ -108,7 +108,7 @@ class WritableLog(FlushingLog):
             # The segment last: without a descriptor for either no empty file is left behind.
             self._write_snapshot(base_offset)
             segment = self._new_segment(base_offset, now_ms)
-            segment.start_empty()
+            segment.start_empty(self._reserved_bytes)
         except OSError as error:
             raise self.fail(error) from error
         self._active.close_for_writing()

@@ -166,7 +166,7 @@ def _first_segment(
         around.disk, around.open_files, folder, base_offset,
         index_interval_bytes=config.index_interval_bytes, created_ms=around.clock.wall_ms(),
     )  # fmt: skip
-    segment.start_empty()
+    segment.start_empty(config.segment_bytes if config.preallocate else 0)
     return segment
 
 

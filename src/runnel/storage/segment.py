@@ -11,6 +11,7 @@ The segment of an evicted descriptor opens itself again; the indexes of closed o
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from runnel.errors import ErrorCode, RunnelError
@@ -54,10 +55,10 @@ class Segment:
     """Owned by one Log."""
 
     __slots__ = (
-        "_disk", "_file", "_first_timestamp", "_index", "_max_timestamp", "_open_files",
-        "_tail_offsets", "_tail_positions", "_time_index", "_txn_index", "base_offset",
-        "created_ms", "folder", "index_interval_bytes", "indexes_unsynced", "is_active",
-        "is_flushing", "max_timestamp_offset", "next_offset", "size",
+        "_disk", "_file", "_first_timestamp", "_index", "_is_reserved", "_max_timestamp",
+        "_open_files", "_tail_offsets", "_tail_positions", "_time_index", "_txn_index",
+        "base_offset", "created_ms", "folder", "index_interval_bytes", "indexes_unsynced",
+        "is_active", "is_flushing", "max_timestamp_offset", "next_offset", "size",
     )  # fmt: skip
 
     def __init__(
@@ -84,11 +85,15 @@ class Segment:
         self._txn_index: TransactionIndex | None = None
         self._tail_offsets: list[int] = []  # last offset of each of the last batches
         self._tail_positions: list[int] = []
+        self._is_reserved = False
 
-    def start_empty(self) -> None:
+    def start_empty(self, reserved_bytes: int = 0) -> None:
         """A new segment: create its file, and indexes that need no look at the disk."""
         path = self.path(LOG)
         self.file = self._open_files.sparing(lambda: self._disk.open(path, create=True))
+        if reserved_bytes:
+            self.file.reserve(reserved_bytes)
+            self._is_reserved = True
         self.reset_indexes()
 
     def reset_indexes(self) -> None:
@@ -361,6 +366,9 @@ class Segment:
         self.index_max_timestamp()
         self.is_active = False
         self._tail_offsets, self._tail_positions = [], []
+        if self._is_reserved:
+            with suppress(OSError):  # what was not written is given back; if not now, at its end
+                self.file.truncate(self.size)
 
     def truncate(self, offset: int) -> None:
         """Cut the file before the batch that holds `offset`, durably. Raises OSError."""

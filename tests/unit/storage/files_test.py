@@ -2,6 +2,7 @@
 
 import errno
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,3 +164,21 @@ def test_a_file_system_that_does_not_tell_counts_as_cached(tmp_path: Path) -> No
         assert file.read_cached(0, 10) == b"data"
         assert file.is_cached(0, 4)
     assert file.read_cached(0, 10) == b"data", "it is asked only once"
+
+
+def test_reserved_space_is_taken_without_changing_the_size(tmp_path: Path) -> None:
+    disk = OsDisk()
+    file = disk.open(f"{tmp_path}/f", create=True)
+    write_all(file, 0, b"abc")
+    file.reserve(1 << 20)
+    assert file.size() == 3 and file.read_at(0, 10) == b"abc"
+    taken_bytes = (tmp_path / "f").stat().st_blocks * 512
+    assert taken_bytes >= 1 << 20 or not _can_reserve(tmp_path)
+    file.truncate(3)
+    assert file.read_at(0, 10) == b"abc"
+
+
+def _can_reserve(folder: Path) -> bool:
+    """Whether the file system of the test can, as util-linux finds it."""
+    command = ["fallocate", "--keep-size", "--length", "1048576", str(folder / "probe")]
+    return subprocess.run(command, check=False).returncode == 0
