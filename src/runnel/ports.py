@@ -64,6 +64,11 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class Space(NamedTuple):
+    total_bytes: int
+    usable_bytes: int
+
+
 class Disk(Protocol):
     """A folder tree. Names are durable only after `sync_dir` of the folder that holds them."""
 
@@ -90,6 +95,9 @@ class Disk(Protocol):
         """Raises FileNotFoundError."""
 
     def modified_ms(self, path: str) -> int: ...
+    def space(self, path: str) -> Space:
+        """Of the file system that holds the path. Raises OSError."""
+
     def tells_cached(self, path: str) -> bool:
         """Whether a file there knows what is cached; otherwise all counts as cached."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from errno import EBADF, EEXIST, ENOSPC
 from typing import Literal
 
-from runnel.ports import Readable
+from runnel.ports import Readable, Space
 
 UNLIMITED = 1 << 62
 
@@ -300,6 +300,10 @@ class SimDisk:
         if not isinstance(node, _File):
             raise FileNotFoundError(path)
         return node.modified_ms
+
+    def space(self, path: str) -> Space:
+        self._folder(path)
+        return Space(self.capacity_bytes, max(self.capacity_bytes - self.used_bytes(), 0))
 
     def tells_cached(self, path: str) -> bool:
         return True

@@ -74,6 +74,10 @@ def api_table() -> tuple[ApiRow, ...]:
         ),
         ApiRow(ApiKey.LIST_CONFIG_RESOURCES, _late("configs.list_config_resources"), LIST_CONFIGS),
         ApiRow(ApiKey.CREATE_PARTITIONS, _late("growth.create_partitions"), ALTER_TOPIC),
+        ApiRow(ApiKey.DESCRIBE_LOG_DIRS, _late("log_dirs.describe_log_dirs"), DESCRIBE_CLUSTER),
+        ApiRow(
+            ApiKey.ALTER_REPLICA_LOG_DIRS, _late("log_dirs.alter_replica_log_dirs"), ALTER_CLUSTER
+        ),
         ApiRow(ApiKey.ELECT_LEADERS, _late("assignments.elect_leaders"), ALTER_CLUSTER),
         ApiRow(
             ApiKey.ALTER_PARTITION_REASSIGNMENTS,

@@ -1,11 +1,11 @@
 """What a handler is given besides its request: who asks, by which door; the broker's parts."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
+from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Mutations, Quotas
@@ -81,8 +81,8 @@ class Services:
     producer_ids: ProducerIds
     upkeep: Upkeep
     warming: Warming
-    directory_ids: Sequence[bytes]  # of the data folders, in the order of `log.dirs`
     quotas: Quotas
+    log_dirs: LogDirs
 
     @property
     def image(self) -> Image:

@@ -105,6 +105,14 @@ class Partition:
         self._before_max_ms = config.timestamp_before_max_ms
         self._batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
 
+    def replace_log(self, log: Log) -> None:
+        """The same records, all of them flushed, in another data folder."""
+        self.log = log
+        log.on_failed = partial(self._log_failed, log.on_failed)
+        self.configure(log.config)
+        self._touched[self] = None
+        self.flushed()
+
     # Leadership
 
     def lead(self, leader_id: int, leader_epoch: int, in_sync_count: int, min_in_sync: int) -> None:

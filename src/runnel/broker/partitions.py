@@ -153,9 +153,27 @@ class Partitions:
             if topic.id not in new.topics_by_id:
                 await self._drop(topic)
         every, self._settings_changed = self._settings_changed, False
+        if old.revision == 0:
+            self._miss_offline_dirs(new)
         for topic in new.topics.values():
             if every or topic is not old.topics.get(topic.name):
                 await self._open(topic, broker_epoch)
+
+    def _miss_offline_dirs(self, image: Image) -> None:
+        """At the start: what is missing is in a folder that is, and must not be made anew."""
+        folders = ", ".join(self._logs.offline_dirs)
+        if not folders:
+            return
+        on_disk = [
+            topic
+            for topic in image.topics.values()
+            if topic_config(self._settings, topic.configs).storage != "memory"
+        ]
+        for topic in on_disk:
+            for record in topic.partitions:
+                partition = TopicPartition(topic.name, record.index)
+                if self._id in record.replicas and self._logs.get(*partition) is None:
+                    self._logs.keep_out(partition, f"{partition} is offline with {folders}")
 
     async def _open(self, topic: Topic, broker_epoch: int) -> None:
         mine = [record for record in topic.partitions if self._id in record.replicas]

@@ -23,6 +23,7 @@ from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
 from runnel.broker.live_settings import settings_now
+from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Quotas, Windows
@@ -94,6 +95,9 @@ class Broker:
                 settings.controller_quota_window_size_seconds,
             )
         )
+        self._log_dirs = LogDirs(
+            logs, self.partitions, ports.workers, opened.directory_ids, settings.log_dirs
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     _membership: Membership
@@ -143,6 +147,7 @@ class Broker:
                 self._upkeep.retain(),
                 self._upkeep.checkpoint(),
                 self._upkeep.watch_lag(),
+                self._log_dirs.run(),
                 *(self.warming.run() for _ in range(AT_ONCE)),
             )
         ]
@@ -185,8 +190,8 @@ class Broker:
             producer_ids=ProducerIds(self._membership),
             upkeep=self._upkeep,
             warming=self.warming,
-            directory_ids=self._opened.directory_ids,
             quotas=self.quotas,
+            log_dirs=self._log_dirs,
         )
 
     async def drain(self) -> None:
@@ -250,7 +255,7 @@ async def build(
         _log.warning("%s: %s", notice.path, notice.text)
     if not opened.clean and len(logs):
         _log.info("the last stop was not a clean one; %d logs were checked", len(logs))
-    for folder in settings.log_dirs:
+    for folder in logs.dirs:
         if not ports.disk.tells_cached(f"{folder}/{META_PROPERTIES}"):
             _log.info("%s: its file system does not tell what is cached: cold reads block", folder)
     if not COMPILED:

@@ -35,6 +35,8 @@ OUR_FILES = {
 }  # fmt: skip
 
 _PARTITION_FOLDER = re.compile(r"(.+)-(0|[1-9]\d{0,9})")
+FUTURE, MOVED = "-future", "-moved"  # a copy of a log under way, and one that is complete
+_COPY_FOLDER = re.compile(rf"(.+)-(0|[1-9]\d{{0,6}})\.[0-9a-f]{{32}}({FUTURE}|{MOVED})")
 _DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 _SEGMENT = re.compile(r"\d{20}\.log(\.swap)?")
 
@@ -44,17 +46,23 @@ class DataFolder(NamedTuple):
 
     partitions: list[tuple[str, TopicPartition]]  # by the names of their folders
     deleted: list[str]  # paths
+    futures: list[tuple[str, TopicPartition]]  # copies that were not finished, by name
+    moved: list[tuple[str, TopicPartition]]  # copies that were, see `future_log`
 
 
 def read_data_folder(disk: Disk, directory: str, notices: list[Notice]) -> DataFolder:
-    found = DataFolder([], [])
+    found = DataFolder([], [], [], [])
     for name in disk.list(directory):
         path = f"{directory}/{name}"
         match = _PARTITION_FOLDER.fullmatch(name)
         if name.removesuffix(TMP).removesuffix(WRITING) in OUR_FILES:
             continue
+        copy = _COPY_FOLDER.fullmatch(name)
         if _DELETED_FOLDER.fullmatch(name):
             found.deleted.append(path)
+        elif copy is not None:
+            copies = found.futures if copy[3] == FUTURE else found.moved
+            copies.append((name, TopicPartition(copy[1], int(copy[2]))))
         elif name == KAFKA_METADATA_LOG:
             notices.append(Notice(path, "Kafka's own metadata: left alone"))
         elif match is None:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Final, Protocol, TypeVar
 
-from runnel.ports import File, Readable
+from runnel.ports import File, Readable, Space
 
 T = TypeVar("T")
 
@@ -192,6 +192,10 @@ class OsDisk:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
 
+    def space(self, path: str) -> Space:
+        found = os.statvfs(path)
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
     def tells_cached(self, path: str) -> bool:
         return self.open(path).tells_cached
 
@@ -266,6 +270,9 @@ class MemoryDisk:
 
     def modified_ms(self, path: str) -> int:
         return os.fstat(self.open(path).fileno()).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> Space:
+        return Space(-1, -1)  # what the machine has, which is not ours to tell
 
     def tells_cached(self, path: str) -> bool:
         return True

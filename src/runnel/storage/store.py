@@ -30,9 +30,6 @@ from runnel.storage.store_state import MEMORY_FOLDER, SYNCED_AT_ONCE, directory_
 from runnel.storage.trash import Purge
 from runnel.types import TopicId, TopicPartition
 
-DELETE_SUFFIX = "-delete"
-FOLDER_NAME_MAX = 255
-
 
 class LogStore(OpeningStore):
     """Owned by the broker; everything but `CheckpointWrite.run` and `Purge.run` on its loop."""
@@ -88,9 +85,7 @@ class LogStore(OpeningStore):
         log = self._logs[TopicPartition(topic, index)]
         self._forget(log)
         around = self._in_memory if log.config.storage == "memory" else self._on_disk
-        ending = f".{self._random.randbytes(16).hex()}{DELETE_SUFFIX}"
-        directory, _, name = log.folder.rpartition("/")
-        target = f"{directory}/{name[: FOLDER_NAME_MAX - len(ending)]}{ending}"
+        target = self._name_for_deletion(log)
         log.withdraw()
         try:
             around.disk.rename(log.folder, target)

@@ -33,7 +33,7 @@ class CheckpointingStore(StoreState):
             current = self._offsets_in(directory)
             current[HIGH_WATERMARKS] = self._carried.get((directory, HIGH_WATERMARKS), {}) | {
                 log.partition: high_watermarks.get(log.partition, log.opened_high_watermark)
-                for log in self._logs_in(directory)
+                for log in self.logs_in(directory)
             }
             for name, offsets in current.items():
                 is_written = (directory, name) not in self._unwritten
@@ -65,7 +65,7 @@ class CheckpointingStore(StoreState):
             self.end_checkpoints(write)
 
     def _offsets_in(self, directory: str) -> dict[str, dict[TopicPartition, int]]:
-        logs = self._logs_in(directory)
+        logs = self.logs_in(directory)
         return {
             RECOVERY_POINTS: self._carried.get((directory, RECOVERY_POINTS), {})
             | {log.partition: log.flushed_offset for log in logs},
@@ -90,7 +90,7 @@ class CheckpointingStore(StoreState):
         for name, offsets in self._checkpointed[directory].items():
             if partition in offsets or (directory, name) in self._unwritten:
                 known = self._logs.keys() | self.failed.keys()
-                rest = {key: offset for key, offset in offsets.items() if key in known}
+                rest = {k: offset for k, offset in offsets.items() if k in known and k != partition}
                 self._replace_now(directory, name, rest)
 
     def _replace_now(self, directory: str, name: str, offsets: dict[TopicPartition, int]) -> None:

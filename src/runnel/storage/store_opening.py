@@ -23,11 +23,11 @@ from runnel.storage.checkpoints import (
     encode_meta,
     replace_file,
 )
-from runnel.storage.data_folder import holds_log, read_data_folder
+from runnel.storage.data_folder import DataFolder, holds_log, read_data_folder
 from runnel.storage.folder import Notice
 from runnel.storage.log import Log
 from runnel.storage.recovery import Wanted, load_log
-from runnel.storage.store_checkpoints import CheckpointingStore
+from runnel.storage.store_moving import MovingStore
 from runnel.storage.store_state import SYNCED_AT_ONCE, read_or_none
 from runnel.types import TopicId, TopicPartition
 
@@ -50,6 +50,15 @@ class Opened(NamedTuple):
     notices: list[Notice]
 
 
+class _Found(NamedTuple):
+    """One data folder as it was left."""
+
+    directory_id: TopicId
+    epoch: int | None  # of the broker that stopped cleanly, -1 if it did not say
+    boot: Boot
+    contents: DataFolder
+
+
 def read_identity(disk: Disk, directory: str) -> MetaProperties | None:
     """Whose data folder it is, or None for a new one. Raises RunnelError if it cannot be told."""
     path = f"{directory}/{META_PROPERTIES}"
@@ -57,13 +66,15 @@ def read_identity(disk: Disk, directory: str) -> MetaProperties | None:
     return None if data is None else decode_meta(data, path)
 
 
-class OpeningStore(CheckpointingStore):
+class OpeningStore(MovingStore):
     def open(
         self, progress: Progress = lambda _done, _total, _name: None, *,
         config_of: Callable[[str], LogConfig | None] = lambda _topic: None,
         keep_marker: bool = False,
     ) -> Opened:  # fmt: skip
-        """Open every log. Raises OSError; RunnelError for a folder of another cluster or release.
+        """Open every log. A folder that fails is done without, see `offline_dirs`.
+
+        Raises OSError if no folder is left, RunnelError for one of another cluster or release.
 
         `config_of` says None for a topic that it does not know: that one gets the defaults, but may
         be compacted. With `keep_marker` the clean-shutdown files stay until `remove_clean_markers`,
@@ -71,26 +82,17 @@ class OpeningStore(CheckpointingStore):
         registered.
         """
         notices: list[Notice] = []
-        directory_ids, epochs, boots = [], [], []
-        folders: list[tuple[str, str, TopicPartition, bool]] = []
-        for directory in self.dirs:
-            self._make_data_folder(directory)
-            directory_ids.append(self._check_identity(directory))
-            marker = read_or_none(self._disk, f"{directory}/{CLEAN_SHUTDOWN}")
-            boot = read_or_none(self._disk, f"{directory}/{BOOT}")
-            epochs.append(
-                decode_clean_shutdown(marker).broker_epoch if marker is not None else None
-            )
-            boots.append(decode_boot(boot) if boot is not None else Boot("", True))
-            self._checkpointed[directory] = {
-                name: self._read_offsets(directory, name)
-                for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
-            }
-            found = read_data_folder(self._disk, directory, notices)
-            for path in found.deleted:
+        found = self._read_folders(notices)
+        self._settle_moves({directory: each.contents for directory, each in found.items()})
+        folders = [
+            (directory, name, partition, each.epoch is not None)
+            for directory, each in found.items()
+            for name, partition in each.contents.partitions
+        ]
+        epochs = [each.epoch for each in found.values()]
+        for each in found.values():
+            for path in each.contents.deleted:
                 self._on_disk.trash.add(path, 0)
-            for name, partition in found.partitions:
-                folders.append((directory, name, partition, marker is not None))
         if not keep_marker:
             self.remove_clean_markers()
         scanned: list[tuple[str, Log]] = []
@@ -111,10 +113,43 @@ class OpeningStore(CheckpointingStore):
         return Opened(
             clean=None not in epochs,
             broker_epoch=min(clean_epochs) if None not in epochs and len(clean_epochs) == 1 else -1,
-            same_boot=all(b == Boot(self._boot_id, False) for b in boots) and self._boot_id != "",
-            directory_ids=directory_ids,
+            same_boot=self._boot_id != ""
+            and all(each.boot == Boot(self._boot_id, False) for each in found.values()),
+            directory_ids=[each.directory_id for each in found.values()],
             notices=notices,
         )
+
+    def _read_folders(self, notices: list[Notice]) -> dict[str, _Found]:
+        found: dict[str, _Found] = {}
+        for directory in list(self.dirs):
+            try:
+                self._make_data_folder(directory)
+                directory_id = self._check_identity(directory)
+                marker = read_or_none(self._disk, f"{directory}/{CLEAN_SHUTDOWN}")
+                boot = read_or_none(self._disk, f"{directory}/{BOOT}")
+                self._checkpointed[directory] = {
+                    name: self._read_offsets(directory, name)
+                    for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
+                }
+                contents = read_data_folder(self._disk, directory, notices)
+            except OSError as error:
+                self._go_without(directory, error, notices)
+                continue
+            found[directory] = _Found(
+                directory_id,
+                None if marker is None else decode_clean_shutdown(marker).broker_epoch,
+                Boot("", True) if boot is None else decode_boot(boot),
+                contents,
+            )
+        return found
+
+    def _go_without(self, directory: str, error: OSError, notices: list[Notice]) -> None:
+        """A folder that fails takes its own logs offline, and the broker only if it is the last."""
+        if len(self.dirs) == 1:
+            raise error
+        self.dirs.remove(directory)
+        self.offline_dirs[directory] = str(error)
+        notices.append(Notice(directory, f"cannot be used, its logs are offline: {error}"))
 
     def remove_clean_markers(self) -> None:
         """From here on a stop without `close_clean` is a crash."""

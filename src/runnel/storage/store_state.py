@@ -1,6 +1,7 @@
 """What a store of logs knows. Its parts are layers of one object, as those of a log are:
 
-`StoreState` < `CheckpointingStore` < `OpeningStore` < `LogStore`, which everybody else uses.
+`StoreState` < `CheckpointingStore` < `MovingStore` < `OpeningStore` < `LogStore`, which everybody
+else uses.
 """
 
 import itertools
@@ -15,6 +16,7 @@ from runnel.storage.data_folder import WRITING
 from runnel.storage.files import MemoryDisk, OpenFiles
 from runnel.storage.flush import Flush
 from runnel.storage.folder import TMP
+from runnel.storage.future_log import FutureLog
 from runnel.storage.log import Log, Surroundings
 from runnel.storage.retention import ClockGuard
 from runnel.storage.trash import Trash
@@ -55,6 +57,9 @@ class StoreState:
         """`map_blocking` runs the syncs of a start or a stop, side by side if it likes."""
         assert dirs
         self.dirs = dirs
+        self.offline_dirs: dict[str, str] = {}  # folders that the start could not use, and why
+        self.futures: dict[TopicPartition, FutureLog] = {}  # copies under way to another folder
+        self.unfinished_moves: dict[TopicPartition, str] = {}  # found at the start, with the folder
         self.failed: dict[TopicPartition, str] = {}
         self._failed_in: dict[TopicPartition, str] = {}
         self._map_blocking = map_blocking
@@ -89,6 +94,14 @@ class StoreState:
     def logs(self) -> Iterator[Log]:
         return iter(self._logs.values())
 
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    def keep_out(self, partition: TopicPartition, why: str) -> None:
+        """It exists where this start cannot reach it: no new, empty one may take its place."""
+        self.failed[partition] = why
+
     def __len__(self) -> int:
         return len(self._logs)
 
@@ -104,7 +117,7 @@ class StoreState:
         del self._logs[log.partition]
         self._counts[directory_of(log)] -= 1
 
-    def _logs_in(self, directory: str) -> list[Log]:
+    def logs_in(self, directory: str) -> list[Log]:
         return [log for log in self._logs.values() if directory_of(log) == directory]
 
 

@@ -95,7 +95,7 @@ def _quorum(context: RequestContext, services: Services) -> DescribeQuorumRespon
         now_ms = services.clock.wall_ms()
         return ReplicaState(
             replica_id=broker.id,
-            replica_directory_id=services.directory_ids[0] if is_told else NO_TOPIC_ID,
+            replica_directory_id=services.log_dirs.ids[0] if is_told else NO_TOPIC_ID,
             log_end_offset=image.revision,
             last_fetch_timestamp=now_ms,
             last_caught_up_timestamp=now_ms,
