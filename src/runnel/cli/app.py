@@ -12,8 +12,10 @@ from typing import Annotated, Final, cast
 import typer
 
 from runnel.cli import config, quota, topic
+from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
 from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, CommandError, examples
+from runnel.cli.produce import PRODUCE_EXAMPLES, produce
 
 # Their options are read by argparse, so that they start without this framework.
 _PASSED_ON: Final[dict[str, object]] = {
@@ -39,6 +41,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.add_typer(topic.app, name="topic")
+app.command(epilog=PRODUCE_EXAMPLES)(produce)
+app.command(epilog=CONSUME_EXAMPLES)(consume)
 app.add_typer(config.app, name="config")
 app.add_typer(quota.app, name="quota")
 

@@ -24,6 +24,7 @@ from runnel.wire.schema import schema_of
 CLIENT_ID: Final = "runnel-cli"
 CONNECT_TIMEOUT_S: Final = 10.0
 TIMEOUT_S: Final = 60.0
+CREATED_WITHIN_S: Final = 3.0
 BACKOFF_S: Final = 0.05
 BACKOFF_MAX_S: Final = 1.0
 PASSING: Final = frozenset(
@@ -174,10 +175,17 @@ class Cluster:
         return response
 
     def topic(self, name: str, *, create: bool = False) -> MetadataResponseTopic:
-        """Its partitions, in order, each of which may be without a leader. Raises ClientError."""
+        """Its partitions, in order, each of which may be without a leader. Raises ClientError.
+
+        With `create`, a broker that makes topics by itself is asked to, and has some time for it.
+        """
+        created_by = time.monotonic() + (CREATED_WITHIN_S if create else 0)
 
         def attempt() -> MetadataResponseTopic:
             (found,) = self.metadata([name], create=create).topics
+            unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if unknown and time.monotonic() < created_by:
+                found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
             ensure_there(found)
             found.partitions.sort(key=lambda row: row.partition_index)
             return found
