@@ -17,7 +17,7 @@ def runnel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnel]:
 
 
 def test_create_and_list(runnel: Runnel) -> None:
-    assert runnel("topic", "create", "made", "--partitions", "3").line == (
+    assert runnel.process("topic", "create", "made", "--partitions", "3").line == (
         "created made with 3 partitions"
     )
     document = runnel("topic", "create", "asJson", "-c", "retention.ms=1000", "--json").json
@@ -61,13 +61,13 @@ def test_if_not_exists(runnel: Runnel) -> None:
 def test_what_is_refused_is_told_in_one_line_and_changes_nothing(
     runnel: Runnel, arguments: list[str], said: str, advice: str
 ) -> None:
-    runnel.inside("topic", "create", "taken", "--if-not-exists")
-    before = runnel.inside("topic", "list").out
-    done = runnel.inside("topic", *arguments)
+    runnel.tried("topic", "create", "taken", "--if-not-exists")
+    before = runnel.tried("topic", "list").out
+    done = runnel.tried("topic", *arguments)
     assert done.status == 2
     assert done.out == "" and done.err.count("\n") == 1
     assert said in done.err and advice in done.err
-    assert runnel.inside("topic", "list").out == before
+    assert runnel.tried("topic", "list").out == before
 
 
 def test_no_broker(runnel: Runnel) -> None:
@@ -85,5 +85,5 @@ def test_delete(runnel: Runnel) -> None:
 
 
 def test_the_server_is_found_in_the_environment(runnel: Runnel) -> None:
-    done = runnel.tried("topic", "list", environ={"RUNNEL_BOOTSTRAP_SERVER": "127.0.0.1:2"})
+    done = runnel.process("topic", "list", environ={"RUNNEL_BOOTSTRAP_SERVER": "127.0.0.1:2"})
     assert done.status == 1 and "127.0.0.1:2" in done.err

@@ -90,14 +90,13 @@ def consume(
     end = Place(edge=LATEST) if until is None else place_of("--until", until, now_ms)
     how = "json" if as_json else how
     show = shower(how, topic, null, sys.stdout.isatty())
-    out = sys.stdout.buffer
-    if how == "table":
-        out.write(TABLE_HEAD)
     with connected(bootstrap_server) as cluster:
         partitions = sorted(partition or _partitions(cluster, topic))
         starts = offsets_at(cluster, topic, start, partitions)
         ends = None if follow else offsets_at(cluster, topic, end, partitions)
-        shown = 0
+        out, shown = sys.stdout.buffer, 0
+        if how == "table":
+            out.write(TABLE_HEAD)
         for page in _watched(Reader(cluster, topic, starts, ends), starts, ends, topic):
             for found in page[: None if count is None else count - shown]:
                 out.write(show(found.partition, found.record))

@@ -1,0 +1,34 @@
+"""Places in a topic as people write them."""
+
+import pytest
+
+from runnel.cli.moments import Place, place_of
+from runnel.cli.output import CommandError
+from runnel.client.admin import EARLIEST, LATEST
+
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("beginning", Place(edge=EARLIEST)),
+        ("latest", Place(edge=LATEST)),
+        ("17", Place(offset=17)),
+        ("-17", Place(offset=-17)),
+        ("-5m", Place(time_ms=NOW_MS - 300_000)),
+        ("-1.5h", Place(time_ms=NOW_MS - 5_400_000)),
+        ("-2d", Place(time_ms=NOW_MS - 172_800_000)),
+        ("@1234", Place(time_ms=1234)),
+        ("2026-01-31T12:00Z", Place(time_ms=1769860800000)),
+        ("2026-01-31T14:00:00.5+02:00", Place(time_ms=1769860800500)),
+    ],
+)
+def test_places(text: str, place: Place) -> None:
+    assert place_of("--from", text, NOW_MS) == place
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5m", "--5", "1e9", "2026-13-01", "@", "9" * 19])
+def test_what_is_no_place(text: str) -> None:
+    with pytest.raises(CommandError, match="is no place in a topic; write 'beginning'"):
+        place_of("--from", text, NOW_MS)
