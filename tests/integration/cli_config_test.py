@@ -75,7 +75,7 @@ def test_add_partitions(runnel: Runnel) -> None:
     assert runnel("topic", "add-partitions", "t3", "-p", "5").line == "t3 has 5 partitions"
     (described,) = runnel("topic", "describe", "t3", "--json").json
     assert len(described["partitions"]) == 5
-    fewer = runnel.tried("topic", "add-partitions", "t3", "--partitions", "4")
+    fewer = runnel.inside("topic", "add-partitions", "t3", "--partitions", "4")
     assert fewer.status == 2 and "they can only become more" in fewer.err
 
 
@@ -98,7 +98,7 @@ def test_add_partitions(runnel: Runnel) -> None:
 )
 def test_what_is_refused_changes_nothing(runnel: Runnel, arguments: list[str], said: str) -> None:
     runnel("topic", "create", "t", "--if-not-exists")
-    done = runnel.tried("config", *arguments)
+    done = runnel.inside("config", *arguments)
     assert done.status == 2, done
     assert done.out == "" and done.err.count("\n") == 1 and said in done.err
     assert settings(runnel, "--topic", "t") == {}

@@ -117,7 +117,7 @@ def test_batches_larger_than_the_topic_takes_are_parted(runnel: Runnel) -> None:
     lines = "".join(f"{number:0100d}\n" for number in range(200))
     runnel("produce", "small", stdin=lines)
     assert runnel("consume", "small").out == lines
-    done = runnel.tried("produce", "small", stdin="x" * 3000)
+    done = runnel.inside("produce", "small", stdin="x" * 3000)
     assert done.status == 2 and "max.message.bytes" in done.err
 
 
@@ -209,8 +209,8 @@ def test_a_reader_that_leaves_is_no_error_to_tell(runnel: Runnel) -> None:
     ],
 )
 def test_refusals(runnel: Runnel, arguments: list[str], said: str, advice: str) -> None:
-    runnel.tried("topic", "create", "t", "--if-not-exists")
-    done = runnel.tried(*arguments)
+    runnel.inside("topic", "create", "t", "--if-not-exists")
+    done = runnel.inside(*arguments)
     assert done.status == 2, done
     assert done.out == "" and done.err.count("\n") == 1
     assert said in done.err and advice in done.err
@@ -228,6 +228,6 @@ def test_a_bad_line_is_named_and_those_before_it_are_sent(
     runnel: Runnel, arguments: list[str], stdin: str, said: str
 ) -> None:
     topic = f"bad-{abs(hash(stdin))}"
-    done = runnel.tried("produce", topic, *arguments, stdin=stdin)
+    done = runnel.inside("produce", topic, *arguments, stdin=stdin)
     assert done.status == 2 and said in done.err and done.err.count("\n") == 1
     assert runnel("consume", topic).out == "sent\n"

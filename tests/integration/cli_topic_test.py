@@ -61,17 +61,17 @@ def test_if_not_exists(runnel: Runnel) -> None:
 def test_what_is_refused_is_told_in_one_line_and_changes_nothing(
     runnel: Runnel, arguments: list[str], said: str, advice: str
 ) -> None:
-    runnel.tried("topic", "create", "taken", "--if-not-exists")
-    before = runnel.tried("topic", "list").out
-    done = runnel.tried("topic", *arguments)
+    runnel.inside("topic", "create", "taken", "--if-not-exists")
+    before = runnel.inside("topic", "list").out
+    done = runnel.inside("topic", *arguments)
     assert done.status == 2
     assert done.out == "" and done.err.count("\n") == 1
     assert said in done.err and advice in done.err
-    assert runnel.tried("topic", "list").out == before
+    assert runnel.inside("topic", "list").out == before
 
 
 def test_no_broker(runnel: Runnel) -> None:
-    done = runnel.tried("topic", "list", "--bootstrap-server", "127.0.0.1:1")
+    done = runnel.inside("topic", "list", "--bootstrap-server", "127.0.0.1:1")
     assert done.status == 1 and done.err.count("\n") == 1
     assert "127.0.0.1:1: Connection refused" in done.err and "'runnel serve'" in done.err
 
