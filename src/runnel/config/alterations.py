@@ -100,12 +100,15 @@ def ensure_topic(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
 def ensure_group(wanted: Mapping[str, str], broker: Mapping[str, str]) -> None:
     """`broker` has the effective bounds (`group.consumer.min.session.timeout.ms`) as text.
 
-    Raises RunnelError: INVALID_REQUEST for an unknown name, INVALID_CONFIG for a value.
+    Raises RunnelError(INVALID_CONFIG).
     """
     for name, text in wanted.items():
         definition = GROUP.get(name)
         if definition is None:
-            raise _bad_request(f"Unknown group config name: {name[:250]}{suggestion(name, GROUP)}")
+            raise RunnelError(
+                ErrorCode.INVALID_CONFIG,
+                f"Unknown group config name: {name[:250]}{suggestion(name, GROUP)}",
+            )
         try:
             value = definition.parse(text)
         except ConfigError as error:

@@ -8,13 +8,15 @@ broker's first name on are told.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from runnel.config.alterations import CLIENT_METRICS
 from runnel.config.definition import ConfigError, Definition
 from runnel.config.dynamic import Layers
 from runnel.config.effective import Source, inherited
 from runnel.config.registry import BROKER, GROUP, TOPIC, broker_synonyms
-from runnel.config.support import SYNONYMS
+from runnel.config.support import DYNAMIC_ONLY_NAMES, SYNONYMS
 
 UNKNOWN_TYPE = 0
+_ONLY_IF_SET = frozenset(definition.name for definition in DYNAMIC_ONLY_NAMES)
 
 
 class Synonym(NamedTuple):
@@ -47,8 +49,11 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:
+    if "node.id" in layers.given:  # Kafka has two names for one number
+        both = {"broker.id": layers.given["node.id"], **layers.given}
+        layers = layers._replace(given=both)
     merged = layers.merged
-    for name in sorted({*BROKER, *merged}):
+    for name in sorted({*BROKER.keys() - _ONLY_IF_SET, *merged}):
         definition = BROKER.get(name)
         if definition is None:  # a name that Kafka does not know may be a secret, so it is one
             yield Described(name, None, Source.STATIC_BROKER, [], is_sensitive=True)
@@ -67,16 +72,25 @@ def describe_broker_default(default: Mapping[str, str]) -> Iterator[Described]:
 
 
 def describe_group(stored: Mapping[str, str], layers: Layers) -> Iterator[Described]:
+    """A group inherits `group.<name>` of the broker, where there is such a name."""
     for name, definition in sorted(GROUP.items()):
-        text = stored.get(name)
-        source = Source.GROUP
-        if text is None:
-            source = Source.DEFAULT
-            broker_name = f"group.{name}"
-            inherits = broker_name in BROKER and BROKER[broker_name].default is not None
-            text = layers.text(broker_name) if inherits else definition.default
-        value = canonical(definition, text)
-        yield _described(definition, value, [Synonym(name, value, source)], is_read_only=False)
+        broker_name = f"group.{name}"
+        inherits = broker_name in BROKER
+        synonyms = _synonyms(broker_name, layers) if inherits else []
+        text = layers.text(broker_name) if inherits else definition.default
+        if name in stored:
+            text = stored[name]
+            synonyms = [Synonym(name, canonical(definition, text), Source.GROUP), *synonyms]
+        elif not inherits:
+            synonyms = [Synonym(name, canonical(definition, text), Source.DEFAULT)]
+        yield _described(definition, canonical(definition, text), synonyms, is_read_only=False)
+
+
+def describe_client_metrics(stored: Mapping[str, str]) -> Iterator[Described]:
+    for name, definition in sorted(CLIENT_METRICS.items()):
+        value = canonical(definition, stored.get(name, definition.default))
+        given = [Synonym(name, value, Source.CLIENT_METRICS)] if name in stored else []
+        yield _described(definition, value, given, is_read_only=False)
 
 
 def canonical(definition: Definition, text: str | None) -> str | None:

@@ -33,7 +33,7 @@ def log_config(given: Mapping[str, str]) -> LogConfig:
         expiration = BROKER["producer.id.expiration.ms"].parse(given["producer.id.expiration.ms"])
         fields["producer_id_expiration_ms"] = expiration
     if fields.get("retention_ms", 1) == 0 or fields.get("retention_ms", 1) < -1:
-        raise ConfigError("log.retention.ms must be unlimited (-1) or, equal or greater than 1")
+        raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
     return _settled(replace(LogConfig(), **_converted(fields)))
 
 

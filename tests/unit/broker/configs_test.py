@@ -10,6 +10,7 @@ from runnel.config.effective import Source
 from runnel.config.registry import BROKER as BROKER_NAMES
 from runnel.config.registry import GROUP as GROUP_NAMES
 from runnel.config.registry import TOPIC as TOPIC_NAMES
+from runnel.config.support import DYNAMIC_ONLY_NAMES
 from runnel.errors import ErrorCode
 from runnel.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from runnel.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -85,7 +86,8 @@ def test_a_time_in_other_units_counts_as_a_default_as_in_kafka() -> None:
 def test_a_broker_is_described_in_every_version(version: int) -> None:
     async def test(desk: Desk) -> None:
         found = await described(desk, BROKER, "1", version=version)
-        assert set(found) == set(BROKER_NAMES)
+        assert set(found) == set(BROKER_NAMES) - {d.name for d in DYNAMIC_ONLY_NAMES}
+        assert found["broker.id"].value == "1"
         assert found["node.id"].value == "1" and found["node.id"].read_only
         assert found["node.id"].config_source == Source.STATIC_BROKER
         secret = found["ssl.key.password"]
@@ -192,7 +194,7 @@ INVALID = [
      "Node id must be an integer, but it is: one"),
     (GROUP, "", ("consumer.session.timeout.ms", SET, "5"), ErrorCode.INVALID_REQUEST,
      "Default group resources are not allowed."),
-    (GROUP, "g", ("session.timeout.ms", SET, "5"), ErrorCode.INVALID_REQUEST, None),
+    (GROUP, "g", ("session.timeout.ms", SET, "5"), ErrorCode.INVALID_CONFIG, None),
     (GROUP, "g", ("consumer.session.timeout.ms", SET, "x"), ErrorCode.INVALID_CONFIG, None),
     (GROUP, "g", ("consumer.session.timeout.ms", SET, "5"), ErrorCode.INVALID_CONFIG,
      "consumer.session.timeout.ms must be greater than or equal to "
@@ -307,8 +309,10 @@ def test_groups_and_subscriptions_are_kept_and_listed() -> None:
             found["consumer.heartbeat.interval.ms"],
         )
         assert (timeout.value, timeout.config_source) == ("50000", Source.GROUP)
-        assert (beat.value, beat.config_source) == ("7000", Source.DEFAULT)
-        (metrics,) = (await described(desk, CLIENT_METRICS, "m")).values()
+        assert (beat.value, beat.config_source) == ("7000", Source.STATIC_BROKER)
+        broker_default = ("group.consumer.session.timeout.ms", "45000", Source.DEFAULT)
+        assert sources(timeout)[1:] == [broker_default]
+        metrics = (await described(desk, CLIENT_METRICS, "m"))["metrics"]
         assert (metrics.value, metrics.config_source) == ("*", Source.CLIENT_METRICS)
 
         async def listed(*types: int, version: int = 1) -> list[tuple[int, str]]:

@@ -42,7 +42,9 @@ def ensure_may(
         raise RunnelError(code, name)
 
 
-def ensure_this_broker(services: Services, name: str, *, word: str = "Broker") -> None:
+def ensure_this_broker(
+    services: Services, name: str, expected: str = "expected {}, but", *, word: str = "Broker"
+) -> None:
     """A broker's settings are its own affair. Raises RunnelError(INVALID_REQUEST)."""
     node_id = services.settings.node_id
     digits = name.removeprefix("-")
@@ -53,5 +55,5 @@ def ensure_this_broker(services: Services, name: str, *, word: str = "Broker") -
     if int(name) != node_id:
         raise RunnelError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+            f"Unexpected broker id, {expected.format(node_id)} received {name}",
         )

@@ -5,7 +5,7 @@ the subscriptions of client metrics. Resources are answered one by one: what is 
 told with it, and the others are not touched by it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
@@ -25,6 +25,7 @@ from runnel.config.described import (
     Described,
     describe_broker,
     describe_broker_default,
+    describe_client_metrics,
     describe_group,
     describe_topic,
 )
@@ -87,14 +88,13 @@ def _describe(services: Services, kind: ResourceType, name: str) -> Iterable[Des
         case ResourceType.BROKER if not name:
             return describe_broker_default(layers.default)
         case ResourceType.BROKER:
-            ensure_this_broker(services, name)
+            ensure_this_broker(services, name, "expected {} or empty string, but")
             return describe_broker(layers)
         case ResourceType.BROKER_LOGGER:
-            ensure_this_broker(services, name)
-            return _plain(levels(), Source.BROKER_LOGGER)
+            ensure_this_broker(services, name, "expected {} but")
+            return _levels()
         case ResourceType.CLIENT_METRICS:
-            stored = image.configs_of(ConfigOwner("client-metrics", name))
-            return _plain(stored, Source.CLIENT_METRICS)
+            return describe_client_metrics(image.configs_of(ConfigOwner("client-metrics", name)))
         case ResourceType.GROUP:
             return describe_group(image.configs_of(ConfigOwner("group", name)), layers)
 
@@ -109,8 +109,8 @@ def _topic(services: Services, name: str) -> Topic:
     return topic
 
 
-def _plain(texts: Mapping[str, str], source: Source) -> list[Described]:
-    return [Described(name, text, source, []) for name, text in texts.items()]
+def _levels() -> list[Described]:
+    return [Described(name, level, Source.BROKER_LOGGER, []) for name, level in levels().items()]
 
 
 def _result(config: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
