@@ -34,6 +34,7 @@ from runnel.errors import ErrorCode, RunnelError
 
 DEBT_MAX_S: Final = 60.0  # nobody pays longer for what he once did
 BUCKETS_MAX: Final = 10_000  # names of clients come from the network
+NEVER_MS: Final = -1
 SHARED: Final = "\0"  # in place of a name: no client has it
 
 
@@ -55,15 +56,15 @@ class Bucket:
 
     __slots__ = ("_at_ms", "_credit", "_credit_max_s", "rate_per_s")
 
-    def __init__(
-        self, rate_per_s: float, credit_max_s: float, credit_s: float, now_ms: int
-    ) -> None:
+    def __init__(self, rate_per_s: float, credit_max_s: float, credit_s: float) -> None:
         self.rate_per_s = rate_per_s
         self._credit_max_s = credit_max_s
         self._credit = credit_s * rate_per_s
-        self._at_ms = now_ms
+        self._at_ms = NEVER_MS  # nothing is earned before the first use
 
     def _refill(self, now_ms: int) -> None:
+        if self._at_ms == NEVER_MS:
+            self._at_ms = now_ms
         earned = (now_ms - self._at_ms) / 1000.0 * self.rate_per_s
         self._credit = min(self._credit + earned, self._credit_max_s * self.rate_per_s)
         self._at_ms = now_ms
@@ -84,9 +85,8 @@ class Bucket:
             return 0
         return int(-self._credit / self.rate_per_s * 1000.0 + 0.5)
 
-    def set_rate(self, rate_per_s: float, now_ms: int) -> None:
+    def set_rate(self, rate_per_s: float) -> None:
         """Seconds of credit, or of debt, stay what they are."""
-        self._refill(now_ms)
         self._credit *= rate_per_s / self.rate_per_s
         self.rate_per_s = rate_per_s
 
@@ -174,12 +174,12 @@ class Quotas:
         if not quotas:
             self._buckets.clear()
 
-    def client(self, principal: str, client_id: str, now_ms: int) -> Client:
+    def client(self, principal: str, client_id: str) -> Client:
         if not self.is_active:
             return UNBOUND
         found = self._clients.get((principal, client_id))
         if found is None:
-            found = self._find_client(principal.partition(":")[2], client_id, now_ms)
+            found = self._find_client(principal.partition(":")[2], client_id)
             if len(self._clients) >= BUCKETS_MAX:
                 self._clients.clear()
             self._clients[principal, client_id] = found
@@ -188,11 +188,11 @@ class Quotas:
     def mutations(
         self, principal: str, client_id: str, now_ms: int, *, is_strict: bool
     ) -> Mutations:
-        return Mutations(self.client(principal, client_id, now_ms).mutation, is_strict, now_ms)
+        return Mutations(self.client(principal, client_id).mutation, is_strict, now_ms)
 
-    def fetch_bytes_max(self, principal: str, client_id: str, now_ms: int) -> int:
+    def fetch_bytes_max(self, principal: str, client_id: str) -> int:
         """What one fetch may bring: a window's worth, so that a large one is no long pause."""
-        bucket = self.client(principal, client_id, now_ms).fetch
+        bucket = self.client(principal, client_id).fetch
         if bucket is None:
             return 0x7FFFFFFF
         return int(min(max(bucket.rate_per_s * self.windows.size_s, 1.0), 0x7FFFFFFF))
@@ -202,7 +202,7 @@ class Quotas:
         if host not in self._addresses:
             if len(self._addresses) >= BUCKETS_MAX:
                 self._addresses.clear()
-            self._addresses[host] = self._find_address(host, now_ms)
+            self._addresses[host] = self._find_address(host)
         bucket = self._addresses[host]
         if bucket is None:
             return 0
@@ -211,30 +211,26 @@ class Quotas:
             bucket.spend(1.0, now_ms)
         return min(wait_ms, self.windows.size_s * 1000)
 
-    def _find_client(self, user: str, client_id: str, now_ms: int) -> Client:
+    def _find_client(self, user: str, client_id: str) -> Client:
         client = Client()
         size_s = float(self.windows.size_s)
-        client.produce = self._bucket(PRODUCER_BYTE_RATE, user, client_id, size_s, 0.0, 1.0, now_ms)
-        client.fetch = self._bucket(CONSUMER_BYTE_RATE, user, client_id, size_s, 0.0, 1.0, now_ms)
+        client.produce = self._bucket(PRODUCER_BYTE_RATE, user, client_id, size_s, 0.0, 1.0)
+        client.fetch = self._bucket(CONSUMER_BYTE_RATE, user, client_id, size_s, 0.0, 1.0)
         # A percentage of the loop's time, in seconds per second.
-        client.request = self._bucket(
-            REQUEST_PERCENTAGE, user, client_id, size_s, size_s, 0.01, now_ms
-        )
+        client.request = self._bucket(REQUEST_PERCENTAGE, user, client_id, size_s, size_s, 0.01)
         burst_s = float(self.windows.controller_num * self.windows.controller_size_s)
         client.mutation = self._bucket(
-            CONTROLLER_MUTATION_RATE, user, client_id, burst_s, burst_s, 1.0, now_ms
+            CONTROLLER_MUTATION_RATE, user, client_id, burst_s, burst_s, 1.0
         )
         return client
 
-    def _find_address(self, host: str, now_ms: int) -> Bucket | None:
+    def _find_address(self, host: str) -> Bucket | None:
         for name in (host, None):
             quota = self._by_entity.get(((IP, name),))
             if quota is not None and CONNECTION_CREATION_RATE in quota.values:
                 rate = quota.values[CONNECTION_CREATION_RATE]
                 size_s = float(self.windows.size_s)
-                return self._kept(
-                    (CONNECTION_CREATION_RATE, host, ""), rate, size_s, size_s, now_ms
-                )
+                return self._kept((CONNECTION_CREATION_RATE, host, ""), rate, size_s, size_s)
         return None
 
     def _bucket(
@@ -245,13 +241,12 @@ class Quotas:
         credit_max_s: float,
         credit_s: float,
         unit: float,
-        now_ms: int,
     ) -> Bucket | None:
         for entity, shared_user, shared_client in _precedence(user, client_id):
             quota = self._by_entity.get(entity)
             if quota is not None and key in quota.values:
                 owner = (key, shared_user, shared_client)
-                return self._kept(owner, quota.values[key] * unit, credit_max_s, credit_s, now_ms)
+                return self._kept(owner, quota.values[key] * unit, credit_max_s, credit_s)
         return None
 
     def _kept(
@@ -260,16 +255,15 @@ class Quotas:
         rate_per_s: float,
         credit_max_s: float,
         credit_s: float,
-        now_ms: int,
     ) -> Bucket:
         bucket = self._buckets.get(owner)
         if bucket is None:
             if len(self._buckets) >= BUCKETS_MAX:
                 del self._buckets[next(iter(self._buckets))]
-            bucket = Bucket(rate_per_s, credit_max_s, credit_s, now_ms)
+            bucket = Bucket(rate_per_s, credit_max_s, credit_s)
             self._buckets[owner] = bucket
         elif bucket.rate_per_s != rate_per_s:
-            bucket.set_rate(rate_per_s, now_ms)
+            bucket.set_rate(rate_per_s)
         return bucket
 
 

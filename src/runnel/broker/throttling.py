@@ -43,7 +43,7 @@ class Throttling:
         worked_s: float,
         response: Any,  # noqa: ANN401  # what a handler gives: a response, Parked, coroutine, None
     ) -> Any:  # noqa: ANN401  # the same, or what will be the same when it is due
-        client = self._quotas.client(context.principal, context.client_id, context.arrived_ms)
+        client = self._quotas.client(context.principal, context.client_id)
         charge = Charge(self, connection, client, request_bytes if api_key == PRODUCE_KEY else 0)
         charge.worked_s = worked_s
         if isinstance(response, Parked):

@@ -24,12 +24,12 @@ def quotas(by_entity: dict[Entity, dict[str, float]], windows: Windows | None = 
 
 
 def rate_of(made: Quotas, user: str, client_id: str) -> float | None:
-    bucket = made.client(f"User:{user}", client_id, 0).produce
+    bucket = made.client(f"User:{user}", client_id).produce
     return None if bucket is None else bucket.rate_per_s
 
 
 def test_a_debt_is_waited_for_at_the_rate() -> None:
-    bucket = Bucket(1000.0, 1.0, 0.0, now_ms=5000)
+    bucket = Bucket(1000.0, 1.0, 0.0)  # nothing is earned before its first use
     assert bucket.spend(500, 5000) == 500
     assert bucket.spend(250, 5250) == 500  # 250 were paid off, as many are new
     assert bucket.wait_ms(5600) == 150
@@ -41,19 +41,19 @@ def test_a_debt_is_waited_for_at_the_rate() -> None:
 
 
 def test_parts_of_a_millisecond_are_not_forgotten() -> None:
-    bucket = Bucket(1_000_000.0, 1.0, 0.0, now_ms=0)
+    bucket = Bucket(1_000_000.0, 1.0, 0.0)
     assert [bucket.spend(400, 0) for _ in range(4)] == [0, 1, 1, 2]
 
 
 def test_a_debt_is_bounded() -> None:
-    bucket = Bucket(1.0, 1.0, 0.0, now_ms=0)
+    bucket = Bucket(1.0, 1.0, 0.0)
     assert bucket.spend(1e12, 0) == DEBT_MAX_S * 1000
 
 
 def test_a_new_rate_keeps_the_seconds() -> None:
-    bucket = Bucket(1000.0, 1.0, 0.0, now_ms=0)
+    bucket = Bucket(1000.0, 1.0, 0.0)
     assert bucket.spend(2000, 0) == 2000
-    bucket.set_rate(10.0, 500)
+    bucket.set_rate(10.0)
     assert bucket.wait_ms(500) == 1500
 
 
@@ -63,7 +63,7 @@ def test_a_new_rate_keeps_the_seconds() -> None:
 )
 def test_who_waits_gets_the_rate_and_no_more(rate: float, steps: list[tuple[float, int]]) -> None:
     """Amounts in seconds of the rate; after each the client waits as told, and then a while."""
-    bucket = Bucket(rate, 1.0, 0.0, now_ms=0)
+    bucket = Bucket(rate, 1.0, 0.0)
     now_ms, used, largest = 0, 0.0, 0.0
     for seconds, pause_ms in steps:
         amount = seconds * rate
@@ -76,7 +76,7 @@ def test_who_waits_gets_the_rate_and_no_more(rate: float, steps: list[tuple[floa
 
 @given(st.lists(st.floats(0.001, 3.0), min_size=10, max_size=100))
 def test_who_never_rests_gets_all_of_the_rate(seconds: list[float]) -> None:
-    bucket = Bucket(1e6, 1.0, 0.0, now_ms=0)
+    bucket = Bucket(1e6, 1.0, 0.0)
     now_ms = 0
     for each in seconds:
         now_ms += bucket.spend(each * 1e6, now_ms)
@@ -106,7 +106,7 @@ def test_a_quota_without_the_key_binds_nothing() -> None:
     made = quotas(
         {(APP, ALICE): {"consumer_byte_rate": 1}, (ANY_CLIENT,): {"producer_byte_rate": 9}}
     )
-    client = made.client("User:alice", "app", 0)
+    client = made.client("User:alice", "app")
     assert client.fetch is not None and client.fetch.rate_per_s == 1
     assert client.produce is not None and client.produce.rate_per_s == 9
     assert client.request is None and client.mutation is None
@@ -127,15 +127,15 @@ def test_who_shares_a_quota(
     entity: Entity, together: tuple[str, str], apart: tuple[str, str]
 ) -> None:
     made = quotas({entity: {"producer_byte_rate": 1}})
-    mine = made.client("User:alice", "app", 0).produce
+    mine = made.client("User:alice", "app").produce
     assert mine is not None
-    assert made.client(f"User:{together[0]}", together[1], 0).produce is mine
-    assert made.client(f"User:{apart[0]}", apart[1], 0).produce is not mine
+    assert made.client(f"User:{together[0]}", together[1]).produce is mine
+    assert made.client(f"User:{apart[0]}", apart[1]).produce is not mine
 
 
 def test_a_change_for_others_forgets_no_debt() -> None:
     made = quotas({(APP,): {"producer_byte_rate": 10}})
-    bucket = made.client("User:x", "app", 0).produce
+    bucket = made.client("User:x", "app").produce
     assert bucket is not None and bucket.spend(50, 0) == 5000
     made.follow(
         {
@@ -143,16 +143,16 @@ def test_a_change_for_others_forgets_no_debt() -> None:
             (ALICE,): ClientQuota({"producer_byte_rate": 1.0}),
         }
     )
-    again = made.client("User:x", "app", 0).produce
+    again = made.client("User:x", "app").produce
     assert again is bucket and again.rate_per_s == 20 and again.wait_ms(0) == 5000
     made.follow({})
-    assert not made.is_active and made.client("User:x", "app", 0).produce is None
+    assert not made.is_active and made.client("User:x", "app").produce is None
 
 
 def test_names_from_the_network_do_not_fill_the_memory() -> None:
     made = quotas({(ANY_CLIENT,): {"producer_byte_rate": 10}, (("ip", None),): CONNECTIONS})
     for n in range(BUCKETS_MAX + 10):
-        made.client("User:x", f"c{n}", 0)
+        made.client("User:x", f"c{n}")
         made.connection_wait_ms(f"10.0.{n // 256}.{n % 256}", 0)
     for held in (made._clients, made._buckets, made._addresses):
         assert len(held) <= BUCKETS_MAX
@@ -160,8 +160,8 @@ def test_names_from_the_network_do_not_fill_the_memory() -> None:
 
 def test_one_fetch_brings_a_windows_worth() -> None:
     made = quotas({(APP,): {"consumer_byte_rate": 1000}}, Windows(size_s=2))
-    assert made.fetch_bytes_max("User:x", "app", 0) == 2000
-    assert made.fetch_bytes_max("User:x", "other", 0) == 2**31 - 1
+    assert made.fetch_bytes_max("User:x", "app") == 2000
+    assert made.fetch_bytes_max("User:x", "other") == 2**31 - 1
 
 
 def test_mutations_are_refused_while_there_is_debt_as_in_kafka() -> None:

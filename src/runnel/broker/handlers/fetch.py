@@ -45,9 +45,7 @@ def fetch(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "replicas fetch on the inter-broker listener"
         )
     if services.quotas.is_active:
-        size_max = services.quotas.fetch_bytes_max(
-            context.principal, context.client_id, context.arrived_ms
-        )
+        size_max = services.quotas.fetch_bytes_max(context.principal, context.client_id)
         request.max_bytes = min(request.max_bytes, size_max)
     fetching = Fetching(context, services, request)
     plan = fetching.plan(wait=False)
