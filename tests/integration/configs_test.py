@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import (
-    AdminClient,
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
-    NewTopic,
 )
+from confluent_kafka.cimpl import NewTopic
 
 from runnel.client.raw import WireClient
 from tests.support.process import BrokerProcess, StartBroker
 
 TOPIC, BROKER = ConfigResource.Type.TOPIC, ConfigResource.Type.BROKER
+TOPICS_OWN: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value  # an entry's source is a plain number
 PATIENCE_S = 10.0
 
 
@@ -71,7 +72,7 @@ def test_a_topics_settings_take_effect_and_survive_a_kill(broker: BrokerProcess)
     settle(admin.create_topics([NewTopic("t", 1, 1, config={"retention.ms": "86400000"})]))
     before = described(admin, TOPIC, "t")
     assert before["retention.ms"].value == "86400000"
-    assert before["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert before["retention.ms"].source == TOPICS_OWN
     assert before["segment.bytes"].is_default
     assert list(before["segment.bytes"].synonyms) == ["log.segment.bytes"]
 
