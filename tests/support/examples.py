@@ -1,0 +1,86 @@
+"""Examples in documents: what a reader would type, run in order, and compared with what is shown.
+
+    ```console
+    $ runnel topic create orders --partitions 3
+    created orders with 3 partitions
+    ```
+
+Lines after `$ ` are the command, lines after `> ` go on with it, all others are what it prints. In
+the output `...` stands for anything, on a line of its own for any lines; how long something took is
+not compared. Without output shown, the command has to succeed and that is all. A command that is
+shown to print `runnel: ...` has to fail. Starting the broker (`make run`, `runnel serve`) is left
+to the test: what it prints is looked for in the log. Blocks marked `console not-run` are not run.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ADDRESS, OTHER_ADDRESS = "localhost:9092", "127.0.0.1:9092"  # as documents write them
+_BLOCK = re.compile(r"^```(\w+)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_STARTS_A_BROKER = re.compile(r"(make run|runnel serve)\b(?!.*--help)")
+_DURATION = re.compile(r"\b\d+(\.\d+)? (ms|s)\b|[\d,.]+ a second")
+
+
+class Example(NamedTuple):
+    line: int  # in the document, of the command
+    command: str
+    output: list[str]
+
+    @property
+    def starts_a_broker(self) -> bool:
+        return _STARTS_A_BROKER.match(self.command) is not None
+
+    @property
+    def has_to_fail(self) -> bool:
+        return any(line.startswith("runnel: ") for line in self.output)
+
+
+def examples_of(document: Path) -> Iterator[Example]:
+    """The commands of all console blocks and the scripts of all Python blocks, in order."""
+    text = document.read_text()
+    for block in _BLOCK.finditer(text):
+        language, marks, body = block[1], block[2] or "", block[3]
+        first_line = text.count("\n", 0, block.start(3)) + 1
+        if "not-run" in marks:
+            continue
+        if language == "console":
+            yield from _commands(body, first_line)
+        elif language == "python":
+            yield Example(first_line, f"python - <<'END_OF_EXAMPLE'\n{body}END_OF_EXAMPLE", [])
+
+
+def _commands(body: str, first_line: int) -> Iterator[Example]:
+    current: Example | None = None
+    for number, line in enumerate(body.splitlines(), first_line):
+        if line.startswith("$ "):
+            if current is not None:
+                yield current
+            current = Example(number, line[2:], [])
+        elif line.startswith("> ") and current is not None and not current.output:
+            current = current._replace(command=f"{current.command}\n{line[2:]}")
+        elif current is not None:
+            current.output.append(line)
+    if current is not None:
+        yield current
+
+
+def agrees(shown: list[str], printed: str) -> bool:
+    """Whether a command printed what the document shows."""
+    while shown and not shown[-1].strip():
+        shown = shown[:-1]
+    if not shown:
+        return True
+    parts = [
+        r"(?:[^\n]*\n)*?" if line.strip() == "..." else _pattern(line) + r"[ \t]*\n"
+        for line in shown
+    ]
+    text = "".join(line.rstrip() + "\n" for line in printed.splitlines())
+    return re.fullmatch("".join(parts), _DURATION.sub("?", text)) is not None
+
+
+def _pattern(line: str) -> str:
+    line = line.rstrip().replace(OTHER_ADDRESS, ADDRESS)
+    pieces = _DURATION.sub("?", line).split("...")
+    return "[^\n]*".join(re.escape(piece) for piece in pieces)
