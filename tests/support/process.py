@@ -18,6 +18,7 @@ from typing import Self
 import psutil
 
 import runnel
+from runnel.config.spellings import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = Path(runnel.__file__).resolve().parents[1]  # the sources, or what was compiled of them
@@ -48,9 +49,27 @@ def serve_command(data_dir: Path, *arguments: str, port: int = 0) -> list[str]:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours without any RUNNEL_ variable of the developer, and with our own package first."""
-    mine = {name: text for name, text in os.environ.items() if not name.startswith("RUNNEL_")}
+    """Ours without any variable of the developer that sets something, our own package first."""
+    mine = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith("RUNNEL_") and name not in VARIABLES
+    }
     return {**mine, "PYTHONPATH": str(PACKAGES), **(extra or {})}
+
+
+def serve_until_it_fails(
+    data_dir: Path, *arguments: str, port: int = 0, **environ: str
+) -> tuple[int, str]:
+    """The exit status and what was said, of a start that is to be refused."""
+    done = subprocess.run(
+        serve_command(data_dir, *arguments, port=port),
+        env=environment(environ),
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    return done.returncode, done.stderr
 
 
 class BrokerProcess:

@@ -5,13 +5,16 @@ they are escaped here, once, and long lines are cut. A message that repeats is l
 times a second and then counted.
 """
 
+import json
 import logging
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from runnel.config.settings import OwnLog
 
 LINE_CHARACTERS_MAX: Final = 500
 SAME_PER_SECOND_MAX: Final = 5
-LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class OneLine(logging.Formatter):
@@ -20,13 +23,33 @@ class OneLine(logging.Formatter):
     converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
-        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        name = record.name.removeprefix("runnel.")
         text = printable(record.getMessage())
-        line = f"{stamp}.{int(record.msecs):03d}Z {record.levelname:<7} {name}: {text}"
+        line = f"{self.stamp(record)} {record.levelname:<7} {_source(record)}: {text}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
+
+    def stamp(self, record: logging.LogRecord) -> str:
+        return f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03d}Z"
+
+
+class JsonLine(OneLine):
+    """`{"time": "...", "level": "warning", "logger": "broker.listener", "message": "text"}`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "time": self.stamp(record),
+            "level": record.levelname.lower(),
+            "logger": _source(record),
+            "message": printable(record.getMessage()),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
+
+
+def _source(record: logging.LogRecord) -> str:
+    return record.name.removeprefix("runnel.")
 
 
 def printable(text: str) -> str:
@@ -61,12 +84,36 @@ class RateLimit(logging.Filter):
         return self._seen[key] <= SAME_PER_SECOND_MAX
 
 
-def configure(level: str) -> None:
-    """Log to standard error from here on."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(OneLine())
-    handler.addFilter(RateLimit())
+class Fanout(logging.Handler):
+    """One filter and one formatting for standard error and, where there is one, the file."""
+
+    def __init__(self, targets: list[logging.Handler]) -> None:
+        super().__init__()
+        self._targets = targets
+        self.addFilter(RateLimit())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for target in self._targets:
+            target.handle(record)
+
+    def close(self) -> None:
+        for target in self._targets:
+            target.close()
+        super().close()
+
+
+def configure(own: "OwnLog") -> None:
+    """Log to standard error, and to the file if there is one, from here on. Raises ConfigError."""
+    targets: list[logging.Handler] = [logging.StreamHandler()]
+    if own.file is not None:
+        from runnel.cli.log_file import RotatingFile  # most brokers have none
+
+        targets.append(RotatingFile(own.file, own.file_max_bytes, own.file_retention_days))
+    for target in targets:
+        target.setFormatter(JsonLine() if own.format == "json" else OneLine())
     root = logging.getLogger("runnel")
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    for old in root.handlers:
+        old.close()
+    root.handlers[:] = [Fanout(targets)]
+    root.setLevel(own.level.upper())
     root.propagate = False

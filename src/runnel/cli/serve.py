@@ -15,46 +15,63 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from runnel import __version__
 from runnel.broker.running import run_broker
 from runnel.broker.server import Broker
 from runnel.broker.system import process_age_ms, run, tune_collector
 from runnel.cli.limits import ensure_standard_streams, within_file_limit
-from runnel.cli.logs import LEVELS, configure, printable
+from runnel.cli.logs import configure, printable
+from runnel.cli.preflight import ensure_possible
 from runnel.config.definition import ConfigError
+from runnel.config.runnel_names import LOG_LEVELS
 from runnel.config.settings import Settings, load
 from runnel.errors import RunnelError
 from runnel.storage.lock import FolderInUseError, FolderLock
 
 _log = logging.getLogger("runnel.serve")
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 9092
-DEFAULT_DATA_DIR = "runnel-data"
+BAD_INPUT = 2
 PROGRESS_EVERY_S = 1.0
 
 
+class Arguments(argparse.ArgumentParser):
+    """A mistake is one line that says what to do next, not a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"runnel serve: {printable(message)}; see runnel serve --help\n")
+        raise SystemExit(BAD_INPUT)
+
+
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Arguments(
         prog="runnel serve",
+        allow_abbrev=False,
         description="Run one broker. Every Kafka client can connect to it.",
         epilog="Any broker setting can be given with --set name=value, in the environment as"
         " RUNNEL_NAME_WITH_UNDERSCORES, or in the file; flags win over the environment, that over"
         " the file.",
     )
-    parser.add_argument("--host", help=f"address to listen on (default {DEFAULT_HOST})")
-    parser.add_argument(
-        "--port", type=int, help=f"port to listen on, 0 picks a free one (default {DEFAULT_PORT})"
-    )
-    parser.add_argument("--data-dir", help=f"where the data is kept (default {DEFAULT_DATA_DIR})")
-    parser.add_argument("--broker-id", type=int, help="number of this broker (default 0)")
-    parser.add_argument("--config", type=Path, help="a .yaml, .json or .properties file")
-    parser.add_argument("--log-level", choices=LEVELS, help="default info, or RUNNEL_LOG_LEVEL")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="any broker setting"
-    )
-    parser.add_argument("--ready-file", type=Path, help="gets JSON with the address when ready")
+    add = parser.add_argument
+    add("--host", help="address to listen on (default 127.0.0.1)")
+    add("-p", "--port", help="port to listen on, 0 picks a free one (default 9092)")
+    add("--address", metavar="HOST:PORT", help="both of them")
+    add("--data-dir", metavar="FOLDER", help="where the data is kept (default runnel-data)")
+    add("-b", "--broker-id", metavar="N", help="number of this broker (default 0)")
+    add("-c", "--config", type=Path, metavar="FILE", help="a .yaml, .json or .properties file")
+    add("--retention-seconds", metavar="N", help="how long records are kept (default 7 days)")
+    add("-l", "--log-level", metavar="LEVEL", help=f"{', '.join(LOG_LEVELS)} (default info)")
+    add("--log-format", metavar="FORMAT", help="human or json (default human)")
+    add("--log-file", metavar="FILE", help="write the log to this file too, with rotation")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="any broker setting")
+    add("--ready-file", type=Path, metavar="FILE", help="gets JSON with the address when ready")
     return parser
+
+
+FLAGS = (
+    *("--host", "--port", "--address", "--data-dir", "--broker-id", "--retention-seconds"),
+    *("--log-level", "--log-format", "--log-file"),
+)
 
 
 def settings_from(
@@ -67,14 +84,10 @@ def settings_from(
         if not equals:
             raise ConfigError(f"--set wants NAME=VALUE, not {pair!r}")
         flags[name.strip()] = value.strip()
-    if options.host is not None or options.port is not None:
-        host = DEFAULT_HOST if options.host is None else options.host
-        port = DEFAULT_PORT if options.port is None else options.port
-        flags["listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
-    if options.data_dir is not None:
-        flags["log.dirs"] = options.data_dir
-    if options.broker_id is not None:
-        flags["node.id"] = str(options.broker_id)
+    for flag in FLAGS:
+        value = getattr(options, flag.removeprefix("--").replace("-", "_"))
+        if value is not None:
+            flags[flag] = value
     return load(flags, environ, options.config)
 
 
@@ -91,28 +104,28 @@ EXPECTED = (ConfigError, FolderInUseError, RunnelError, OSError, StoppedError)
 
 def main(argv: Sequence[str]) -> int:
     ensure_standard_streams()
-    environ = dict(os.environ)
-    level = environ.pop("RUNNEL_LOG_LEVEL", "info").lower()
     options = arguments().parse_args(argv)
-    configure(options.log_level or (level if level in LEVELS else "info"))
     locks: list[FolderLock] = []
+    phase = _Phase()
     try:
-        settings, warnings = settings_from(options, environ)
+        settings, warnings = settings_from(options, os.environ)
         _ensure_writable(options.ready_file)
-        settings = within_file_limit(settings)
+        ensure_possible(settings)
+        configure(settings.own_log)
         for warning in warnings:
             _log.warning("%s", warning)
+        settings = within_file_limit(settings)
         for folder in settings.log_dirs:
             _make_folder(folder)
             locks.append(FolderLock(folder))
-        run(_serve(settings, options.ready_file))
+        run(_serve(settings, options.ready_file, phase))
         _log.info("stopped")
     except EXPECTED as error:
-        return _failed(error)
+        return _failed(error, phase)
     except ExceptionGroup as group:  # one of the broker's tasks ended it
         if group.split(EXPECTED)[1] is not None:
             raise
-        return _failed(group.exceptions[0])
+        return _failed(group.exceptions[0], phase)
     finally:
         if locks and options.ready_file is not None:  # without a lock it would be another's file
             options.ready_file.unlink(missing_ok=True)
@@ -121,11 +134,22 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+class _Phase:
+    """Whether clients were told to come. What fails before that is for the operator to mend."""
+
+    __slots__ = ("is_ready",)
+
+    def __init__(self) -> None:
+        self.is_ready = False
+
+
 def _make_folder(folder: str) -> None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ConfigError(f"{folder} cannot hold data: there is a file of that name") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be made: {error.strerror}; choose another folder with --data-dir"
+        ) from None
 
 
 def _ensure_writable(ready_file: Path | None) -> None:
@@ -134,18 +158,19 @@ def _ensure_writable(ready_file: Path | None) -> None:
         raise ConfigError(f"--ready-file: no file can be written in {ready_file.resolve().parent}")
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, phase: _Phase) -> int:
     sys.stderr.write(f"runnel: {printable(str(error))}\n")
-    return 1
+    return 1 if phase.is_ready or isinstance(error, StoppedError) else BAD_INPUT
 
 
-async def _serve(settings: Settings, ready_file: Path | None) -> None:
+async def _serve(settings: Settings, ready_file: Path | None, phase: _Phase) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop, number)
 
     def on_ready(broker: Broker, addresses: list[str]) -> None:
+        phase.is_ready = True
         tune_collector()
         _tell_ready(addresses, broker.settings, ready_file)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from runnel.config.definition import ConfigError, Value
 from runnel.config.listeners import Listener, parse_listeners, parse_protocol_map
@@ -18,6 +18,16 @@ from runnel.config.sources import gather
 from runnel.config.topic import LogConfig
 
 T = TypeVar("T", bool, int, str)
+
+
+class OwnLog(NamedTuple):
+    """How the broker tells what happens to it."""
+
+    level: str = "info"
+    format: str = "human"
+    file: str | None = None
+    file_max_bytes: int = 104_857_600
+    file_retention_days: int = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +74,7 @@ class Settings:
     shutdown_timeout_ms: int
     max_open_files: int
     metadata_lease_ms: int
+    own_log: OwnLog
     given: Mapping[str, str]
 
 
@@ -170,7 +181,20 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         shutdown_timeout_ms=number("runnel.shutdown.timeout.ms"),
         max_open_files=number("runnel.max.open.files"),
         metadata_lease_ms=number("runnel.metadata.lease.ms"),
+        own_log=_own_log(values),
         given=MappingProxyType(dict(values.given)),
+    )
+
+
+def _own_log(values: _Values) -> OwnLog:
+    file = values.get("runnel.log.file")
+    assert isinstance(file, str | None), file
+    return OwnLog(
+        values.typed(str, "runnel.log.level").lower(),
+        values.typed(str, "runnel.log.format"),
+        file,
+        values.number("runnel.log.file.max.bytes"),
+        values.number("runnel.log.file.retention.days"),
     )
 
 

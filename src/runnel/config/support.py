@@ -17,16 +17,17 @@ DYNAMIC_ONLY_NAMES: tuple[Definition, ...] = tuple(
     )
 )
 
-# Where Runnel's default differs from Kafka's.
-DEFAULTS: dict[str, str] = {
-    "listeners": "PLAINTEXT://127.0.0.1:9092",  # not all interfaces: nobody is authenticated
-    "node.id": "0",  # required by Kafka; one broker on a laptop needs no number
-    "log.dir": "runnel-data",  # Kafka's is in /tmp, which a reboot clears
-    "max.connections": "10000",  # no limit in Kafka; every count has one here
-    "socket.receive.buffer.bytes": "-1",  # 100 KiB in Kafka; the kernel's own tuning is faster
-    "socket.send.buffer.bytes": "-1",
-    "socket.listen.backlog.size": "1024",  # a reconnect storm overflows 50 at once
+# Where Runnel's default differs from Kafka's, and why.
+REASONED_DEFAULTS: dict[str, tuple[str, str]] = {
+    "listeners": ("PLAINTEXT://127.0.0.1:9092", "not all interfaces: nobody is authenticated"),
+    "node.id": ("0", "one broker on a laptop needs no number"),
+    "log.dir": ("runnel-data", "Kafka's is in /tmp, which a reboot clears"),
+    "max.connections": ("10000", "every count has a limit"),
+    "socket.receive.buffer.bytes": ("-1", "the kernel's own tuning is faster"),
+    "socket.send.buffer.bytes": ("-1", "the kernel's own tuning is faster"),
+    "socket.listen.backlog.size": ("1024", "a storm of reconnects overflows 50 at once"),
 }
+DEFAULTS: dict[str, str] = {name: value for name, (value, _) in REASONED_DEFAULTS.items()}
 
 # Topic-level name -> the broker-level names that give its default, the first one set wins.
 # The number turns the broker's unit into the topic's.

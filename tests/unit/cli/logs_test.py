@@ -1,10 +1,26 @@
 """Goal: a log line is one line, whatever a client put into it, and a flood of them is held back."""
 
+import json
 import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from runnel.cli.logs import LINE_CHARACTERS_MAX, SAME_PER_SECOND_MAX, OneLine, RateLimit, printable
+from runnel.cli.log_file import KEPT_MAX, RotatingFile
+from runnel.cli.logs import (
+    LINE_CHARACTERS_MAX,
+    SAME_PER_SECOND_MAX,
+    JsonLine,
+    OneLine,
+    RateLimit,
+    configure,
+    printable,
+)
+from runnel.config.definition import ConfigError
+from runnel.config.settings import OwnLog
 
 
 def record(message: str, *args: object, created: float = 0.0) -> logging.LogRecord:
@@ -34,3 +50,96 @@ def test_a_repeated_message_is_held_back_and_counted() -> None:
     later = record("connection refused", created=6.0)
     assert limit.filter(later)
     assert f"{100 - SAME_PER_SECOND_MAX} similar lines held back" in later.getMessage()
+
+
+def test_json_is_one_object_a_line() -> None:
+    try:
+        raise ValueError("boom\nbang")
+    except ValueError as error:
+        failed = record("it %s", "broke\n")
+        failed.exc_info = (type(error), error, error.__traceback__)
+    line = JsonLine().format(failed)
+    assert "\n" not in line
+    fields = json.loads(line)
+    assert fields["time"] == "1970-01-01T00:00:00.000Z" or fields["time"].endswith("Z")
+    assert (fields["level"], fields["logger"]) == ("info", "broker.x")
+    assert fields["message"] == "it broke\\n"
+    assert "ValueError: boom" in fields["exception"]
+
+
+def rotating(path: Path, max_bytes: int = 1000, days: int = 7) -> RotatingFile:
+    handler = RotatingFile(str(path), max_bytes, days)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    return handler
+
+
+def put_aside(path: Path) -> list[Path]:
+    return sorted(each for each in path.parent.iterdir() if each != path)
+
+
+def test_a_full_file_is_put_aside_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "broker.log"
+    path.write_text("x" * 950 + "\n")  # of an earlier start: its size counts
+    handler = rotating(path)
+    for number in range(30):
+        handler.handle(record("%s", f"{number:099d}", created=time.time() + number))
+    handler.close()
+    assert [each.stat().st_size for each in put_aside(path)] == [951, 1000, 1000]
+    lines = [line for each in [*put_aside(path), path] for line in each.read_text().splitlines()]
+    assert [int(line) for line in lines[1:]] == list(range(30))
+
+
+def test_old_files_and_too_many_are_deleted_and_others_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "broker.log"
+    other = tmp_path / "broker.log.notes"
+    other.touch()
+    old = tmp_path / "broker.log.20200101T000000.000"
+    old.touch()
+    os.utime(old, (time.time() - 8 * 86_400,) * 2)
+    rotating(path).close()
+    assert put_aside(path) == [other]
+    for number in range(KEPT_MAX + 5):
+        (tmp_path / f"broker.log.20300101T0000{number:02d}.000").touch()
+    rotating(path).close()
+    left = put_aside(path)
+    assert len(left) == KEPT_MAX + 1 and left[0].name.endswith("05.000")
+
+
+def test_a_disk_that_fails_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = rotating(Path("/dev/full"))
+    for _ in range(3):
+        handler.handle(record("lost"))
+    handler.close()
+    assert capsys.readouterr().err.count("log lines are lost, /dev/full") == 1
+
+
+def test_a_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    for wrong in (tmp_path, tmp_path / "none" / "broker.log"):
+        with pytest.raises(ConfigError, match=r"runnel\.log\.file: cannot write .*choose another"):
+            rotating(wrong)
+
+
+@pytest.fixture
+def own_logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("runnel")
+    before = logger.handlers[:], logger.level, logger.propagate
+    yield logger
+    for handler in logger.handlers:
+        handler.close()
+    logger.handlers[:], logger.propagate = before[0], before[2]
+    logger.setLevel(before[1])
+
+
+def test_the_file_and_standard_error_get_the_same(
+    tmp_path: Path, own_logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_logger.handlers[:] = []
+    path = tmp_path / "broker.log"
+    configure(OwnLog(level="warning", format="json", file=str(path)))
+    own_logger.info("not this")
+    for _ in range(20):
+        own_logger.warning("this")
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["message"] for line in lines[:1]] == ["this"]
+    assert SAME_PER_SECOND_MAX <= len(lines) <= 2 * SAME_PER_SECOND_MAX, "a second may have begun"
+    assert capsys.readouterr().err.splitlines() == lines

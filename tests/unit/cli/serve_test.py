@@ -30,6 +30,28 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
     assert found.node_id == 7
 
 
+def test_the_short_flags_and_the_familiar_ones(tmp_path: Path) -> None:
+    file = tmp_path / "broker.json"
+    file.write_text('{"num.partitions": 3}')
+    found = settings(
+        *("-p", "7", "-l", "WARN", "-b", "5", "-c", str(file), "--retention-seconds", "60"),
+        *("--log-format", "json", "--log-file", "x.log"),
+    )
+    assert (found.listeners[0].port, found.node_id, found.num_partitions) == (7, 5, 3)
+    assert found.log.retention_ms == 60_000
+    assert found.own_log[:3] == ("warning", "json", "x.log")
+    assert str(settings("--address", "[::1]:8").listeners[0]) == "PLAINTEXT://[::1]:8"
+
+
+def test_a_wrong_flag_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["--prot", "5"], ["--port"], ["extra"]):
+        with pytest.raises(SystemExit) as raised:
+            arguments().parse_args(wrong)
+        assert raised.value.code == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and "runnel serve --help" in told
+
+
 def test_host_port_folder_and_id_have_flags_of_their_own() -> None:
     found = settings("--host", "::1", "--port", "0", "--data-dir", "d", "--broker-id", "5")
     assert (found.listeners[0].host, found.listeners[0].port) == ("::1", 0)

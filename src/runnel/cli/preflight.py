@@ -1,0 +1,98 @@
+"""What can be known to be wrong before anything is changed: ports, folders, and whose they are.
+
+Each refusal is one line that says what to do next. What is checked here can still go wrong later,
+when somebody else is quicker; then it is refused there.
+"""
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from runnel.broker.listener import bind
+from runnel.config.definition import ConfigError
+from runnel.config.listeners import Listener
+from runnel.config.settings import Settings
+from runnel.storage.data_folder import METADATA_STORE
+from runnel.storage.files import OsDisk
+from runnel.storage.store import read_identity
+
+
+def ensure_possible(settings: Settings) -> None:
+    """Raises ConfigError, and RunnelError for a folder whose owner cannot be told."""
+    ensure_free(settings.listeners)
+    for folder in settings.log_dirs:
+        ensure_usable(Path(folder), "log.dirs")
+    _ensure_one_owner(settings)
+
+
+def ensure_free(listeners: Iterable[Listener]) -> None:
+    for listener in listeners:
+        if listener.port == 0:
+            continue
+        try:
+            bind(listener.host, listener.port).close()
+        except OSError as error:
+            address = f"{listener.host}:{listener.port}"
+            raise ConfigError(f"cannot listen on {address}: {_advice(error)}") from None
+
+
+def _advice(error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "another program listens there; stop it, or choose another port with --port"
+        case errno.EACCES:
+            return "that port needs rights of root; choose one above 1023 with --port"
+        case errno.EADDRNOTAVAIL:
+            return "this machine has no such address; choose another with --host"
+        case _:
+            return f"{(error.strerror or str(error)).rpartition(': ')[2]}; check --host and --port"
+
+
+def ensure_usable(folder: Path, option: str) -> None:
+    """The folder can be written, or be made."""
+    nearest = folder
+    while not nearest.exists():
+        if nearest.is_symlink():
+            raise ConfigError(
+                f"{option}: {nearest} points at what is not there; mount it or mend the link"
+            )
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise ConfigError(
+            f"{option}: {folder} cannot hold data, {nearest} is a file; choose another folder"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{option}: {nearest} is not writable for this user; change its rights, or choose"
+            " another folder"
+        )
+
+
+def _ensure_one_owner(settings: Settings) -> None:
+    disk = OsDisk()
+    first, *others = settings.log_dirs
+    known = {folder: read_identity(disk, folder) for folder in settings.log_dirs}
+    owners = {folder: meta for folder, meta in known.items() if meta is not None}
+    for folder, meta in owners.items():
+        one, other = next(iter(owners.items()))
+        if meta.cluster_id != other.cluster_id:
+            raise ConfigError(
+                f"log.dirs: {one} belongs to cluster {other.cluster_id} and {folder} to cluster"
+                f" {meta.cluster_id}; leave one of them out"
+            )
+        if meta.node_id != other.node_id:
+            raise ConfigError(
+                f"log.dirs: {one} belongs to broker {other.node_id} and {folder} to broker"
+                f" {meta.node_id}; leave one of them out"
+            )
+        if {"node.id", "broker.id"} & settings.given.keys() and meta.node_id != settings.node_id:
+            raise ConfigError(
+                f"{folder} belongs to broker {meta.node_id}, not {settings.node_id}; leave the"
+                " broker's number out, or choose another folder with --data-dir"
+            )
+    for folder in others:
+        if Path(folder, METADATA_STORE).exists() and not Path(first, METADATA_STORE).exists():
+            raise ConfigError(
+                f"log.dirs: the metadata is in {folder}, so it must be the first; {first} is not"
+            )
