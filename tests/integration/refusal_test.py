@@ -54,7 +54,7 @@ def refused(folder: Path, *arguments: str, port: int = 0, **environ: str) -> str
 def test_bad_configuration_is_named(
     tmp_path: Path, arguments: list[str], environ: dict[str, str], named: list[str]
 ) -> None:
-    message = refused(tmp_path, *arguments, **environ)
+    message = refused(tmp_path, *arguments, port=0, **environ)
     for word in named:
         assert word in message, message
 
@@ -116,17 +116,17 @@ def test_the_metadata_must_come_first(start_broker: StartBroker, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_full_disk_at_the_start_is_named(tmp_path: Path) -> None:
-    """Method: a limit on file size, which fails the first write as a full disk does."""
+@pytest.mark.parametrize("room_bytes", [0, 1000, 20_000])
+def test_a_full_disk_at_the_start_is_named(tmp_path: Path, room_bytes: int) -> None:
+    """Method: a limit on file size, which fails a write as a full disk does."""
 
     def full() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, resource.RLIM_INFINITY))
 
     done = subprocess.run(
         serve_command(tmp_path / "data"),
         env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=20,
         preexec_fn=full,

@@ -221,7 +221,8 @@ async def build(
     settings: Settings, ports: Ports, *, progress: Progress = lambda _done, _total, _name: None
 ) -> Broker:
     """Open the data folders and recover what a crash left. Raises RunnelError and OSError."""
-    identity = read_identity(ports.disk, settings.log_dirs[0])
+    known = (read_identity(ports.disk, folder) for folder in settings.log_dirs)
+    identity = next((each for each in known if each is not None), None)
     if identity is not None and not {"node.id", "broker.id"} & settings.given.keys():
         settings = replace(settings, node_id=identity.node_id)  # a folder knows whose it is
     proposal = "" if identity is None else identity.cluster_id

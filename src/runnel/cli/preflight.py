@@ -8,6 +8,7 @@ import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from runnel.broker.listener import bind
 from runnel.config.definition import ConfigError
@@ -16,6 +17,8 @@ from runnel.config.settings import Settings
 from runnel.storage.data_folder import METADATA_STORE
 from runnel.storage.files import OsDisk
 from runnel.storage.store import read_identity
+
+FREE_BYTES_MIN: Final = 4 << 20  # for the metadata; without them a broker could not say who it is
 
 
 def ensure_possible(settings: Settings) -> None:
@@ -66,6 +69,18 @@ def ensure_usable(folder: Path, option: str) -> None:
         raise ConfigError(
             f"{option}: {nearest} is not writable for this user; change its rights, or choose"
             " another folder"
+        )
+    _ensure_room(nearest, option)
+
+
+def _ensure_room(folder: Path, option: str) -> None:
+    """A disk that fills up later only takes its own partitions offline."""
+    room = os.statvfs(folder)
+    free_bytes = room.f_bavail * room.f_frsize
+    if room.f_blocks and free_bytes < FREE_BYTES_MIN:
+        raise ConfigError(
+            f"{option}: the disk of {folder} is full, {free_bytes} bytes are free; free at least"
+            f" {FREE_BYTES_MIN}, or choose another folder"
         )
 
 

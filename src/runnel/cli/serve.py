@@ -7,6 +7,7 @@ A second signal ends it at once, as a crash would; that is safe too.
 
 import argparse
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -115,6 +116,7 @@ def main(argv: Sequence[str]) -> int:
         for warning in warnings:
             _log.warning("%s", warning)
         settings = within_file_limit(settings)
+        phase.folders = settings.log_dirs
         for folder in settings.log_dirs:
             _make_folder(folder)
             locks.append(FolderLock(folder))
@@ -135,11 +137,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 class _Phase:
-    """Whether clients were told to come. What fails before that is for the operator to mend."""
+    """How far the start has come. What fails before clients may come, the operator can mend."""
 
-    __slots__ = ("is_ready",)
+    __slots__ = ("folders", "is_ready")
 
     def __init__(self) -> None:
+        self.folders: tuple[str, ...] = ()
         self.is_ready = False
 
 
@@ -159,7 +162,12 @@ def _ensure_writable(ready_file: Path | None) -> None:
 
 
 def _failed(error: Exception, phase: _Phase) -> int:
-    sys.stderr.write(f"runnel: {printable(str(error))}\n")
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is None:  # of a write: it knows no name
+        text = f"cannot write to {', '.join(phase.folders)}: {error.strerror or text}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            text += "; free some space, or choose another folder with --data-dir"
+    sys.stderr.write(f"runnel: {printable(text)}\n")
     return 1 if phase.is_ready or isinstance(error, StoppedError) else BAD_INPUT
 
 

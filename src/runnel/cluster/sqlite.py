@@ -156,6 +156,7 @@ class _Table:
     """The connection and the leases. Lives in the thread, but for its construction's result."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
@@ -181,7 +182,7 @@ class _Table:
                 error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
             ):  # rolled back, and that is sure
                 raise RunnelError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata store: {error}"
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"metadata store {self._path}: {error}"
                 ) from None
             return TxnResult(Outcome.UNKNOWN, 0)
         return TxnResult(Outcome.REFUSED, self.revision)

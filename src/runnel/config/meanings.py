@@ -83,6 +83,8 @@ MEANINGS: Final[dict[str, str]] = {
     "socket.receive.buffer.bytes": "Size of the kernel's receive buffer; -1: the kernel's choice.",
     "socket.request.max.bytes": "Largest request; a larger one closes its connection.",
     "socket.send.buffer.bytes": "Size of the kernel's send buffer; -1: the kernel's choice.",
+    "runnel.busy.poll.us": "How long the loop looks for the next request of a client that sends one"
+    " at a time, before it sleeps; 0: not at all.",
     "runnel.decompressed.max.bytes": "Most bytes that a compressed batch may grow to when it is"
     " looked into.",
     "runnel.flush.interval.ms": "Time between two fsyncs with `runnel.durability=interval`.",
