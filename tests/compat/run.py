@@ -1,125 +1,100 @@
-"""Run every compat suite against a broker and print one table; exit 1 if anything failed.
+"""Run every client against a broker and print what came of it; exit 1 if anything failed.
 
 `python -m tests.compat.run [--broker runnel|kafka] [--only NAME,...]`. With `kafka` a real Kafka
-broker takes Runnel's place, which proves the suites themselves. Each suite is a program that
-prints `pass<TAB>what` or `fail<TAB>what<TAB>why` per check; one that ends badly, or prints no
-check at all, is a failure of its own.
+broker takes Runnel's place, which proves the programs themselves. First come the suites in the
+clients' own words, one line per check: each is a program that prints `pass<TAB>what` or
+`fail<TAB>what<TAB>why`, and one that ends badly, or prints no check at all, is a failure of its
+own. Then comes the matrix client x operation.
 """
 
 import argparse
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.kafka_tools import CACHE, ROOT, KafkaBroker, KafkaToolError, class_path
+from tests.compat.clients import DRIVERS, DUMP_SUITE, SUITES, Program
+from tests.compat.matrix import FAIL, Row, print_matrix, run_client
+from tests.support.kafka_tools import ROOT, KafkaBroker, KafkaToolError
 from tests.support.process import BrokerProcess
 
-COMPAT = ROOT / "tests/compat"
-SUITE_TIMEOUT_S = 400.0
-SETUP_TIMEOUT_S = 600.0
+SUITE_TIMEOUT_S = 300.0
+MATRIX = "matrix"  # all drivers; `matrix:NAME` is one of them
+NAMES = [
+    *(suite.name for suite in [*SUITES, DUMP_SUITE]),
+    MATRIX,
+    *(f"{MATRIX}:{driver.name}" for driver in DRIVERS),
+]
 
 
-class Row(NamedTuple):
+class Check(NamedTuple):
     client: str
     what: str
     passed: bool
     why: str = ""
 
 
-class Suite(NamedTuple):
-    client: str
-    command: Callable[[], list[str]]  # does its set-up first; the broker's address is appended
-    needs: str  # the program without which it cannot run
-
-
-def _java() -> list[str]:
-    jars = class_path(COMPAT / "java/pom.xml")
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return ["java", quiet, "-cp", jars, str(COMPAT / "java/ClientSuite.java")]
-
-
-def _go() -> list[str]:
-    program = CACHE / "franz-go-suite"
-    _set_up(["go", "build", "-o", str(program), "."], COMPAT / "go")
-    return [str(program)]
-
-
-def _own_environment(module: str) -> list[str]:
-    """The pure-Python clients live apart from the broker's own environment."""
-    home = CACHE / "venv"
-    python = home / "bin/python"
-    wanted = COMPAT / "python/requirements.txt"
-    installed = home / "installed.txt"
-    if not installed.exists() or installed.read_text() != wanted.read_text():
-        _set_up([sys.executable, "-m", "venv", "--clear", str(home)], ROOT)
-        _set_up([str(python), "-m", "pip", "install", "-q", "-r", str(wanted)], ROOT)
-        shutil.copy(wanted, installed)
-    return [str(python), "-m", module]
-
-
-def _here(module: str) -> list[str]:
-    return [sys.executable, "-m", module]
-
-
-CLIENT_SUITES = [
-    Suite("kafka-clients", _java, "java"),
-    Suite("franz-go", _go, "go"),
-    Suite("confluent", lambda: _here("tests.compat.librdkafka.confluent_suite"), sys.executable),
-    Suite("kcat", lambda: _here("tests.compat.librdkafka.kcat_suite"), "kcat"),
-    Suite(
-        "kafka-python",
-        lambda: _own_environment("tests.compat.python.kafka_python_suite"),
-        sys.executable,
-    ),
-    Suite(
-        "aiokafka", lambda: _own_environment("tests.compat.python.aiokafka_suite"), sys.executable
-    ),
-]
-DUMP_SUITE = Suite("DumpLogSegments", lambda: _here("tests.compat.dump.dump_suite"), "java")
-NAMES = [suite.client for suite in [*CLIENT_SUITES, DUMP_SUITE]]
-
-
-def _set_up(command: list[str], folder: Path) -> None:
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=SETUP_TIMEOUT_S
-    )
-    if done.returncode != 0:
-        raise KafkaToolError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
-
-
-def run_suite(suite: Suite, argument: str) -> list[Row]:
-    if shutil.which(suite.needs) is None:
-        return [Row(suite.client, "set-up", False, f"{suite.needs} is not installed")]
+def run_suite(suite: Program, argument: str) -> list[Check]:
+    if missing := suite.missing():
+        print(f"{suite.name}: skipped: needs {missing}")
+        return []
     try:
         command = [*suite.command(), argument]
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, timeout=SUITE_TIMEOUT_S
         )
     except (KafkaToolError, subprocess.TimeoutExpired) as error:
-        return [Row(suite.client, "run to the end", False, str(error)[-500:])]
-    rows = []
+        return [Check(suite.name, "run to the end", False, str(error)[-500:])]
+    checks = []
     for line in done.stdout.splitlines():
         verdict, _, rest = line.partition("\t")
         what, _, why = rest.partition("\t")
         if verdict in ("pass", "fail"):
-            rows.append(Row(suite.client, what, verdict == "pass", why))
-    if not rows or (done.returncode != 0 and all(row.passed for row in rows)):
+            checks.append(Check(suite.name, what, verdict == "pass", why))
+    if not checks or (done.returncode != 0 and all(check.passed for check in checks)):
         ending = " ".join(done.stderr.split())[-300:]
-        rows.append(Row(suite.client, "run to the end", False, ending))
-    return rows
+        checks.append(Check(suite.name, "run to the end", False, ending))
+    return checks
 
 
-def print_table(rows: list[Row]) -> None:
-    widths = [max(len(row.client) for row in rows), max(len(row.what) for row in rows)]
-    for row in rows:
-        verdict = "passed" if row.passed else f"FAILED  {row.why}"
-        print(f"{row.client:{widths[0]}}  {row.what:{widths[1]}}  {verdict}")
-    failed = sum(not row.passed for row in rows)
-    print(f"\n{len(rows) - failed} passed, {failed} failed")
+def print_checks(checks: list[Check]) -> None:
+    widths = [max(len(check.client) for check in checks), max(len(check.what) for check in checks)]
+    for check in checks:
+        verdict = "passed" if check.passed else f"FAILED  {check.why}"
+        print(f"{check.client:{widths[0]}}  {check.what:{widths[1]}}  {verdict}")
+    failed = sum(not check.passed for check in checks)
+    print(f"\n{len(checks) - failed} passed, {failed} failed\n", flush=True)
+
+
+def run_all(broker_name: str, wanted: set[str]) -> bool:
+    """Whether nothing failed."""
+    suites = [suite for suite in SUITES if suite.name in wanted]
+    drivers = [row for row in DRIVERS if {MATRIX, f"{MATRIX}:{row.name}"} & wanted]
+    checks: list[Check] = []
+    rows: list[Row] = []
+    if suites or drivers:
+        kind = KafkaBroker if broker_name == "kafka" else BrokerProcess
+        with tempfile.TemporaryDirectory() as scratch, kind(Path(scratch) / "data") as broker:
+            for suite in suites:
+                _say(suite.name)
+                checks += run_suite(suite, broker.bootstrap)
+            for driver in drivers:
+                _say(f"{MATRIX}:{driver.name}")
+                rows.append(run_client(driver, broker.bootstrap))
+    if DUMP_SUITE.name in wanted:
+        _say(DUMP_SUITE.name)
+        checks += run_suite(DUMP_SUITE, broker_name)
+    if checks:
+        print_checks(checks)
+    if rows:
+        print_matrix(rows)
+    failed = any(cell.verdict == FAIL for row in rows for cell in row.cells.values())
+    return not failed and all(check.passed for check in checks)
+
+
+def _say(name: str) -> None:
+    print(f"{name} ...", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -127,23 +102,10 @@ def main() -> None:
     parser.add_argument("--broker", choices=["runnel", "kafka"], default="runnel")
     parser.add_argument("--only", default=",".join(NAMES), help="names, separated by commas")
     options = parser.parse_args()
-    wanted = options.only.split(",")
-    unknown = set(wanted) - set(NAMES)
-    if unknown:
+    wanted = set(options.only.split(","))
+    if unknown := wanted - set(NAMES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    rows: list[Row] = []
-    suites = [suite for suite in CLIENT_SUITES if suite.client in wanted]
-    if suites:
-        kind = KafkaBroker if options.broker == "kafka" else BrokerProcess
-        with tempfile.TemporaryDirectory() as scratch, kind(Path(scratch) / "data") as broker:
-            for suite in suites:
-                print(f"{suite.client} ...", file=sys.stderr, flush=True)
-                rows += run_suite(suite, broker.bootstrap)
-    if DUMP_SUITE.client in wanted:
-        print(f"{DUMP_SUITE.client} ...", file=sys.stderr, flush=True)
-        rows += run_suite(DUMP_SUITE, options.broker)
-    print_table(rows)
-    sys.exit(0 if all(row.passed for row in rows) else 1)
+    sys.exit(0 if run_all(options.broker, wanted) else 1)
 
 
 if __name__ == "__main__":

@@ -38,9 +38,10 @@ class KafkaToolError(Exception):
     """Maven, a tool or a broker did not do its part; the message holds what it printed."""
 
 
-def class_path(pom: Path = KAFKA_POM) -> str:
-    """The jars of a pom and all they need, joined for `java -cp`."""
-    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:16]
+def class_path(pom: Path = KAFKA_POM, properties: Mapping[str, str] | None = None) -> str:
+    """The jars of a pom and all they need, joined for `java -cp`; properties are Maven's -D."""
+    defined = [f"-D{name}={value}" for name, value in (properties or {}).items()]
+    digest = hashlib.sha256(pom.read_bytes() + "".join(defined).encode()).hexdigest()[:16]
     cached = CACHE / f"class-path-{digest}.txt"
     if cached.exists():
         jars = cached.read_text()
@@ -51,6 +52,7 @@ def class_path(pom: Path = KAFKA_POM) -> str:
     if maven is None:
         raise KafkaToolError("Maven (mvn) is not installed, and Kafka's jars come by it")
     command = [maven, "-q", "-B", "-f", str(pom), CLASS_PATH_GOAL, f"-Dmdep.outputFile={cached}"]
+    command += defined
     done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S)
     if done.returncode != 0:
         raise KafkaToolError(f"Maven failed for {pom.name}:\n{done.stdout}{done.stderr}")

@@ -1,0 +1,100 @@
+"""The matrix client x operation: every driver through every operation, and one printed table."""
+
+import textwrap
+import time
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+
+from runnel.client.raw import ClosedError
+from tests.compat.clients import Program
+from tests.compat.driver import Driver, DriverError, UnsupportedError
+from tests.compat.operations import OPERATIONS, Subject
+from tests.support.kafka_tools import ROOT, KafkaToolError
+
+CLIENT_TIMEOUT_S = 300.0
+PASS, FAIL, NOT_APPLICABLE, SKIPPED = "pass", "fail", "n/a", "skipped"
+WIDTH = 110
+
+
+class Cell(NamedTuple):
+    verdict: str
+    why: str = ""
+
+
+class Row(NamedTuple):
+    client: str
+    version: str
+    cells: dict[str, Cell]
+    took_s: float
+
+
+def run_client(program: Program, bootstrap: str) -> Row:
+    """All operations, each on topics of its own; a program that was lost is started again."""
+    if missing := program.missing():
+        return Row(program.name, "", _all(Cell(SKIPPED, f"needs {missing}")), 0)
+    started = time.monotonic()
+    cells: dict[str, Cell] = {}
+    version = ""
+    try:
+        command = program.command()
+        started = time.monotonic()  # building is not counted
+        while len(cells) < len(OPERATIONS):
+            with Driver(command, bootstrap, ROOT) as driver:
+                version = driver.version
+                subject = Subject(program.name, driver, bootstrap)
+                for name in [name for name in OPERATIONS if name not in cells]:
+                    cells[name] = _run(subject, name, started)
+                    if driver.is_lost:
+                        break
+    except (DriverError, KafkaToolError) as error:
+        cells = {**_all(Cell(FAIL, str(error))), **cells}
+    return Row(program.name, version, cells, time.monotonic() - started)
+
+
+def _run(subject: Subject, operation: str, started: float) -> Cell:
+    if time.monotonic() - started > CLIENT_TIMEOUT_S:
+        return Cell(FAIL, f"the client's {CLIENT_TIMEOUT_S:.0f} s were over")
+    try:
+        OPERATIONS[operation](subject)
+    except UnsupportedError as error:
+        return Cell(NOT_APPLICABLE, str(error))
+    except (AssertionError, DriverError, KafkaException, ClosedError, OSError) as error:
+        return Cell(FAIL, f"{type(error).__name__}: {error}")
+    return Cell(PASS)
+
+
+def _all(cell: Cell) -> dict[str, Cell]:
+    return dict.fromkeys(OPERATIONS, cell)
+
+
+def print_matrix(rows: list[Row]) -> None:
+    """Clients are columns: there are fewer of them than operations. Reasons follow the table."""
+    width = max(map(len, OPERATIONS))
+    print(f"{'':{width}}  " + " ".join(f"{number:>4}" for number in range(1, len(rows) + 1)))
+    marks = {SKIPPED: "skip"}
+    for operation in OPERATIONS:
+        verdicts = [row.cells[operation].verdict for row in rows]
+        cells = " ".join(f"{marks.get(verdict, verdict):>4}" for verdict in verdicts)
+        print(f"{operation:{width}}  {cells}")
+    print()
+    for number, row in enumerate(rows, 1):
+        print(f"{number:>3}  {row.client} {row.version} ({row.took_s:.0f} s)")
+    for verdict in (NOT_APPLICABLE, SKIPPED, FAIL):
+        _print_reasons(rows, verdict)
+    verdicts = [cell.verdict for row in rows for cell in row.cells.values()]
+    counts = ", ".join(
+        f"{verdicts.count(verdict)} {verdict}" for verdict in (PASS, FAIL, NOT_APPLICABLE, SKIPPED)
+    )
+    print(f"\n{len(rows)} clients x {len(OPERATIONS)} operations: {counts}")
+
+
+def _print_reasons(rows: list[Row], verdict: str) -> None:
+    for row in rows:
+        reasons: dict[str, list[str]] = {}
+        for operation, cell in row.cells.items():
+            if cell.verdict == verdict:
+                reasons.setdefault(cell.why, []).append(operation)
+        for why, operations in reasons.items():
+            text = f"{verdict}: {row.client}: {', '.join(operations)}: {' '.join(why.split())}"
+            print(textwrap.fill(text[:600], WIDTH, subsequent_indent="    "))
