@@ -90,7 +90,7 @@ bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; ne
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(ARGS)
 
-compat: $(STAMP) ## real clients and tools: Java, Go, librdkafka, Kafka's log dump (needs mvn, go)
+compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="--only matrix:franz-go")
 	tests/compat/run.sh $(ARGS)
 
 plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own

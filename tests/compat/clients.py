@@ -146,9 +146,9 @@ DUMP_SUITE = Program("DumpLogSegments", lambda: _here("tests.compat.dump.dump_su
 
 # Drivers of the matrix: told what to do by lines, see `driver.py`.
 DRIVERS = [
-    Program("kafka-clients 4.3", lambda: _java("Driver.java"), ("java", "mvn")),
-    Program("kafka-clients 3.9", lambda: _java("Driver.java", OLD_KAFKA), ("java", "mvn")),
-    Program("kafka-clients from Scala", _scala, ("java", "mvn")),
+    Program("kafka-clients-4.3", lambda: _java("Driver.java"), ("java", "mvn")),
+    Program("kafka-clients-3.9", lambda: _java("Driver.java", OLD_KAFKA), ("java", "mvn")),
+    Program("kafka-clients-scala", _scala, ("java", "mvn")),
     Program("confluent-kafka", lambda: _here("tests.compat.librdkafka.confluent_driver"), ()),
     Program(
         "kafka-python", lambda: _own_environment("tests.compat.python.kafka_python_driver"), ()
