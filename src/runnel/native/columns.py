@@ -71,6 +71,7 @@ class BatchRows(NamedTuple):
     first_row: int
     row_count: int
     control: ControlType | None  # None for a batch of ordinary records
+    payload_bytes: int  # of its records without compression
 
 
 class RecordColumns(NamedTuple):

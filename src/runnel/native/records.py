@@ -99,7 +99,7 @@ def decode(
                     header, payload, from_offset, up_to_offset, max_records, max_bytes
                 )
             rows = columns.row_count - first_row
-            batches.append(BatchRows(header, position, first_row, rows, marker))
+            batches.append(BatchRows(header, position, first_row, rows, marker, len(payload)))
             if stopped_before >= 0:
                 next_offset = stopped_before
                 break

@@ -148,10 +148,16 @@ def _sink() -> int:
 
 
 class OsDisk:
-    """Folders and files of the operating system. Paths are plain strings, joined with a slash."""
+    """Folders and files of the operating system. Paths are plain strings, joined with a slash.
+
+    With `read_only` files are opened for reading alone, so that nobody's rights to write matter.
+    """
+
+    def __init__(self, *, read_only: bool = False) -> None:
+        self._flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        flags = self._flags | (os.O_CREAT if create else 0)
         return OsFile(path, os.open(path, flags, 0o644))
 
     def exists(self, path: str) -> bool:

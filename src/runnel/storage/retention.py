@@ -6,15 +6,30 @@ segment, as in Kafka: `message.timestamp.after.max.ms` is what keeps such record
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from runnel.config.topic import LogConfig
 from runnel.ports import Clock
-from runnel.storage.segment import Segment
 
 DRIFT_MAX_MS = 3_600_000
 
 Reason = Literal["age", "size", "start"]
+
+
+class Ageing(Protocol):
+    """What is asked of a segment, here or in a folder that nobody has opened."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def is_active(self) -> bool: ...
+    @property
+    def max_timestamp(self) -> int: ...
+
+
+S = TypeVar("S", bound=Ageing)
 
 
 class Deleted(NamedTuple):
@@ -46,20 +61,20 @@ class ClockGuard:
 
 
 def expired(
-    segments: Sequence[Segment],
+    segments: Sequence[S],
     config: LogConfig,
     *,
     now_ms: int | None,
     high_watermark: int,
     log_start_offset: int,
-    modified_ms: Callable[[Segment], int],
-) -> list[tuple[Segment, Reason]]:
+    modified_ms: Callable[[S], int],
+) -> list[tuple[S, Reason]]:
     """The oldest segments that may go. `now_ms` None: age is not asked."""
     by_policy = "delete" in config.cleanup_policy
     excess_bytes = -1
     if by_policy and config.retention_bytes >= 0:
         excess_bytes = sum(segment.size for segment in segments) - config.retention_bytes
-    going: list[tuple[Segment, Reason]] = []
+    going: list[tuple[S, Reason]] = []
     for segment in segments:
         if segment.next_offset > high_watermark or (segment.is_active and not segment.size):
             break
