@@ -25,6 +25,7 @@ from runnel.wire.messages.create_topics import (
 )
 from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.simulated import loop as simulated
+from tests.simulated.administrator import Administrator
 from tests.simulated.consumer import Consumer, LastReader, RefusedError, Trimmer
 from tests.simulated.loop import SimLoop
 from tests.simulated.nemesis import Nemesis
@@ -64,6 +65,11 @@ MUST_HAPPEN: Final = (
     "nemesis: set clock",
     "crashes while starting",
     "clean stops",
+    "partitions added",
+    "moves asked for",
+    "moves seen under way",
+    "crashes while a log moves",
+    "moves finished",
     "sends_ok",
     "sends_fail",
     "sends_unknown",
@@ -136,8 +142,11 @@ class _Run:
         await world.up()
         await self._create_topics()
         clients = [*self._start_producers(), *self._start_consumers(), self._start_trimmer()]
+        administrator = Administrator(world, world.chance_for("administrator"))
+        clients.append(asyncio.create_task(administrator.run()))
         clock = asyncio.create_task(self._tell_disk_the_time())
         await Nemesis(world, world.chance_for("nemesis")).run(FAULTY_SECONDS)
+        administrator.may_crash = False
         await world.up()
         if self._chance.random() < 0.5:
             world.crash(power=self._chance.random() < 0.5)
@@ -148,8 +157,8 @@ class _Run:
         await asyncio.sleep(CALM_SECONDS)
         for producer in self._producers:
             producer.stopping = True
-        for consumer in (*self._consumers, self._trimmer):
-            consumer.stopping = True
+        for client in (*self._consumers, self._trimmer, administrator):
+            client.stopping = True
         done, late = await asyncio.wait(clients, timeout=120)
         for task in done:
             task.result()
@@ -167,7 +176,7 @@ class _Run:
         wanted = [
             CreatableTopic(
                 name=topic.name,
-                num_partitions=topic.partition_count,
+                num_partitions=topic.created_with or topic.partition_count,
                 replication_factor=1,
                 configs=[
                     CreatableTopicConfig(name=name, value=value)

@@ -25,7 +25,7 @@ from tests.simulated.network import Faults, Network
 from tests.simulated.store import FakeStore, StoreFaults
 from tests.support.history import History, Outcome, Send
 
-DATA_DIR: Final = "/data"
+DATA_DIRS: Final = ("/data", "/more")
 UP_SECONDS_MAX: Final = 60.0
 # An `interval` topic is flushed every second; slow workers may take a second more, twice.
 INTERVAL_PROMISE_MS: Final = 4000
@@ -37,6 +37,7 @@ class Topic:
     partition_count: int
     configs: dict[str, str] = field(default_factory=dict)
     retention_deletes: bool = False
+    created_with: int = 0  # partitions; the administrator adds the others
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -58,12 +59,13 @@ TOPICS: Final = (
     Topic("hour", 1, {**ACK, "retention.ms": "3600000", "segment.ms": "5000"}),
     Topic("short", 1, {**ACK, **SMALL, "retention.bytes": "6000"}, retention_deletes=True),
     Topic("trimmed", 1, {**SMALL, "runnel.validation": "records"}),
+    Topic("grown", 4, {**ACK, **SMALL}, created_with=1),
     Topic("memory", 1, {**SMALL, "runnel.storage": "memory"}),
 )
 SETTINGS: Final = {
     "node.id": "1",
     "listeners": "PLAINTEXT://broker:9092",
-    "log.dirs": DATA_DIR,
+    "log.dirs": ",".join(DATA_DIRS),
     "auto.create.topics.enable": "false",
     "log.retention.check.interval.ms": "1000",
     "log.flush.offset.checkpoint.interval.ms": "3000",
@@ -110,7 +112,8 @@ class World:
         self.history = History(self.clock.monotonic_ms)
         self.disk = SimDisk(seed)
         self.disk.cold_probability = self.chance_for("cold").choice((0.0, 0.1, 0.4))
-        self.disk.make_dir(DATA_DIR)
+        for folder in DATA_DIRS:
+            self.disk.make_dir(folder)
         self.disk.sync_dir("/")
         self.workers = SimWorkers(self.chance_for("workers"))
         chance = self.chance_for("faults")

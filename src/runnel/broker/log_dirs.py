@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 COPIED_AT_ONCE_BYTES: Final = 4 << 20
 REST_BYTES_MAX: Final = 1 << 20  # copied on the loop, with one fsync
 RETRY_MS: Final = 5
+UNKNOWN_SPACE: Final = Space(-1, -1)
 
 
 class Replica(NamedTuple):
@@ -62,21 +63,28 @@ class LogDirs:
     # Describing
 
     async def describe(self) -> list[LogDir]:
-        folders = [*self.paths]
+        """All folders at one moment: a log that moves is in one of them."""
+        spaces = await self._workers.run(self._spaces)
+        found = [self._describe(path, space) for path, space in spaces.items()]
         if self._logs.logs_in(MEMORY_FOLDER):
-            folders.append(MEMORY_FOLDER)
-        return [await self._describe(path) for path in folders]
+            found.append(self._describe(MEMORY_FOLDER, UNKNOWN_SPACE))
+        return found
 
-    async def _describe(self, path: str) -> LogDir:
-        if path in self._logs.offline_dirs:
-            return LogDir(path, ErrorCode.KAFKA_STORAGE_ERROR, (), Space(-1, -1))
-        space = Space(-1, -1)
-        if path != MEMORY_FOLDER:
+    def _spaces(self) -> dict[str, Space | None]:
+        """In a worker, because a disk that fails may take its time. None for such a one."""
+        found: dict[str, Space | None] = {}
+        for path in self.paths:
             try:
-                space = await self._workers.run(lambda: self._logs.disk.space(path))
+                offline = path in self._logs.offline_dirs
+                found[path] = None if offline else self._logs.disk.space(path)
             except OSError as error:
                 _log.error("%s: %s", path, error)
-                return LogDir(path, ErrorCode.KAFKA_STORAGE_ERROR, (), space)
+                found[path] = None
+        return found
+
+    def _describe(self, path: str, space: Space | None) -> LogDir:
+        if space is None:
+            return LogDir(path, ErrorCode.KAFKA_STORAGE_ERROR, (), UNKNOWN_SPACE)
         replicas = [self._replica(log) for log in self._logs.logs_in(path)]
         for partition, future in self._logs.futures.items():
             log = self._logs.get(*partition)
@@ -133,10 +141,12 @@ class LogDirs:
             return
         log = held.log
         future = self._logs.begin_move(log, path)
+        is_near = False
         while self._is_wanted(held, log, path):
-            found = self._next(log, future)
-            if found is not None and found.size > REST_BYTES_MAX:
+            end_offset, found = log.log_end_offset, self._next(log, future)
+            if found is not None and not is_near:
                 await uninterrupted(self._workers.run(partial(_copy, found, future)))
+                is_near = future.log_end_offset >= end_offset
                 continue
             await uninterrupted(self._workers.run(future.flush))
             if log.is_flushing:
@@ -145,6 +155,8 @@ class LogDirs:
                 held.replace_log(self._logs.end_move(log, future))
                 _log.info("%s was moved to %s", partition, path)
                 return
+            else:
+                is_near = False
 
     def _is_wanted(self, held: Partition, log: Log, path: str) -> bool:
         """Not once the topic is deleted, the log has failed, or somebody thought better of it."""
