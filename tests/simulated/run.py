@@ -157,8 +157,9 @@ class _Run:
         await asyncio.sleep(CALM_SECONDS)
         for producer in self._producers:
             producer.stopping = True
-        for client in (*self._consumers, self._trimmer, administrator):
-            client.stopping = True
+        for consumer in (*self._consumers, self._trimmer):
+            consumer.stopping = True
+        administrator.stopping = True
         done, late = await asyncio.wait(clients, timeout=120)
         for task in done:
             task.result()
