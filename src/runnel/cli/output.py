@@ -66,7 +66,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: st
     """Rows under their headings. Numbers stand to the right."""
     texts = [[cell_text(cell) for cell in row] for row in rows]
     numeric = [
-        bool(rows) and all(isinstance(row[at], int | float) for row in rows)
+        bool(rows) and all(type(row[at]) in (int, float) for row in rows)
         for at in range(len(columns))
     ]
     if sys.stdout.isatty():
