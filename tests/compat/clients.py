@@ -142,7 +142,11 @@ SUITES = [
     Program("kafka-python", lambda: _own_environment("tests.compat.python.kafka_python_suite"), ()),
     Program("aiokafka", lambda: _own_environment("tests.compat.python.aiokafka_suite"), ()),
 ]
-DUMP_SUITE = Program("DumpLogSegments", lambda: _here("tests.compat.dump.dump_suite"), ("java",))
+# These start brokers of their own, and are told of which kind.
+BROKER_SUITES = [
+    Program("DumpLogSegments", lambda: _here("tests.compat.dump.dump_suite"), ("java",)),
+    Program("tools", lambda: _here("tests.compat.tools.tools_suite"), ("java",)),
+]
 
 # Drivers of the matrix: told what to do by lines, see `driver.py`.
 DRIVERS = [

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.compat.clients import DRIVERS, DUMP_SUITE, SUITES, Program
+from tests.compat.clients import BROKER_SUITES, DRIVERS, SUITES, Program
 from tests.compat.matrix import FAIL, Row, print_matrix, run_client
 from tests.support.kafka_tools import ROOT, KafkaBroker, KafkaToolError
 from tests.support.process import BrokerProcess
@@ -22,7 +22,7 @@ from tests.support.process import BrokerProcess
 SUITE_TIMEOUT_S = 300.0
 MATRIX = "matrix"  # all drivers; `matrix:NAME` is one of them
 NAMES = [
-    *(suite.name for suite in [*SUITES, DUMP_SUITE]),
+    *(suite.name for suite in [*SUITES, *BROKER_SUITES]),
     MATRIX,
     *(f"{MATRIX}:{driver.name}" for driver in DRIVERS),
 ]
@@ -82,9 +82,10 @@ def run_all(broker_name: str, wanted: set[str]) -> bool:
             for driver in drivers:
                 _say(f"{MATRIX}:{driver.name}")
                 rows.append(run_client(driver, broker.bootstrap))
-    if DUMP_SUITE.name in wanted:
-        _say(DUMP_SUITE.name)
-        checks += run_suite(DUMP_SUITE, broker_name)
+    for suite in BROKER_SUITES:
+        if suite.name in wanted:
+            _say(suite.name)
+            checks += run_suite(suite, broker_name)
     if checks:
         print_checks(checks)
     if rows:

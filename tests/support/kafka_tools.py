@@ -93,12 +93,14 @@ class KafkaBroker:
         settings: Mapping[str, str] | None = None,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = (),
+        format_options: Sequence[str] = (),
     ) -> None:
         self.data_dir = data_dir
         self.bootstrap = f"127.0.0.1:{free_port()}"
         self._controller = f"127.0.0.1:{free_port()}"
         self._settings = dict(settings or {})
         self._java = ["java", f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m", QUIET, *jvm_options]
+        self._format_options = format_options
         self._work_dir = data_dir.with_name(data_dir.name + ".kafka")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -174,6 +176,7 @@ class KafkaBroker:
     def _format(self, properties: Path) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         arguments = ["format", "--cluster-id", CLUSTER_ID, "--config", str(properties)]
+        arguments += self._format_options
         done = run_tool("kafka.tools.StorageTool", arguments)
         if done.returncode != 0:
             raise KafkaToolError(f"formatting failed:\n{done.stdout}{done.stderr}")

@@ -108,6 +108,11 @@ def api_table() -> tuple[ApiRow, ...]:
             _late("client_quotas.alter_client_quotas"),
             ALTER_CLUSTER_CONFIGS,
         ),
+        ApiRow(
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            _late("scram.describe_user_scram_credentials"),
+            DESCRIBE_CLUSTER,
+        ),
     ]
     ranges = [
         (

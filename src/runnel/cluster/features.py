@@ -47,8 +47,11 @@ def finalized(stored: Mapping[str, int]) -> dict[str, int]:
     return {name: level for name, level in levels.items() if level > 0}
 
 
-def ensure_may_change(stored: Mapping[str, int], name: str, level: int, upgrade_type: int) -> None:
+def ensure_may_change(
+    stored: Mapping[str, int], name: str, level: int, upgrade_type: int, controller_id: int
+) -> None:
     """Raises INVALID_UPDATE_VERSION, with Kafka's reasons."""
+    unsupported = f"Local controller {controller_id} does not support this feature."
     feature = SUPPORTED.get(name)
     current = finalized(stored).get(name, 0)
     why = None
@@ -57,12 +60,13 @@ def ensure_may_change(stored: Mapping[str, int], name: str, level: int, upgrade_
     elif level < 0:
         why = "A feature version cannot be less than 0."
     elif feature is None:
-        why = "Local controller does not support this feature."
+        why = unsupported
     elif level != 0 and not feature.min_level <= level <= feature.max_level:
         why = (
-            f"Local controller only supports versions {feature.min_level}-{feature.max_level}"
+            f"Local controller {controller_id} only supports versions "
+            f"{feature.min_level}-{feature.max_level}"
             if feature.max_level
-            else "Local controller does not support this feature."
+            else unsupported
         )
     elif level < current and upgrade_type == UpgradeType.UPGRADE:
         why = (

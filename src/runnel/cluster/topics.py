@@ -132,7 +132,8 @@ def _ensure_enough(brokers: Sequence[Broker], factor: int) -> None:
         raise RunnelError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor "
-            f"of {factor} cannot be reached because only {len(brokers)} broker(s) are registered.",
+            f"of {factor} cannot be reached because only {len(brokers)} broker(s) are registered "
+            "or some brokers have all their log directories cordoned.",
         )
 
 

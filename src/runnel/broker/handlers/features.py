@@ -29,7 +29,13 @@ async def update_features(
         stored = services.image.features
         for update in updates:
             kind = _upgrade_type(context, update)
-            ensure_may_change(stored, update.feature, update.max_version_level, kind)
+            ensure_may_change(
+                stored,
+                update.feature,
+                update.max_version_level,
+                kind,
+                services.settings.node_id,
+            )
         if updates and not request.validate_only:
             await services.membership.update_features(
                 {update.feature: update.max_version_level for update in updates}

@@ -1,0 +1,96 @@
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.kafka.common.utils.Exit;
+
+/**
+ * Runs Kafka's command-line tools one after the other in this JVM: starting one for each would take
+ * most of the time. The first argument is a file with a command a line: main class, standard input
+ * in base64, arguments, separated by tabs. The second gets a line for each: exit status, standard
+ * output and standard error in base64.
+ */
+public final class ToolRunner {
+    private static final long TIMEOUT_MS = 60_000;
+    private static final PrintStream OUT = System.out;
+    private static final PrintStream ERR = System.err;
+
+    /** Thrown where a tool would end the process. */
+    private static final class Ended extends Error {
+        Ended() {
+            super("ToolRunner$Ended", null, false, false);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        List<String> results = new ArrayList<>();
+        for (String line : Files.readAllLines(Path.of(args[0]))) {
+            results.add(run(line.split("\t", -1)));
+            Files.write(Path.of(args[1]), results);
+        }
+        Runtime.getRuntime().halt(0); // a tool that timed out may have left threads
+    }
+
+    private static String run(String[] fields) throws Exception {
+        byte[] input = Base64.getDecoder().decode(fields[1]);
+        String[] arguments = Arrays.copyOfRange(fields, 2, fields.length);
+        Method tool = Class.forName(fields[0]).getMethod("main", String[].class);
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream err = new ByteArrayOutputStream();
+        AtomicInteger status = new AtomicInteger(-1);
+        Exit.Procedure end = (code, message) -> {
+            status.compareAndSet(-1, code);
+            throw new Ended();
+        };
+        Exit.setExitProcedure(end);
+        Exit.setHaltProcedure(end);
+        List<Runnable> hooks = Collections.synchronizedList(new ArrayList<>());
+        Exit.setShutdownHookAdder((name, work) -> hooks.add(work)); // the producer is closed by one
+        System.setIn(new ByteArrayInputStream(input));
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+        Thread thread = new Thread(() -> {
+            call(tool, arguments, status);
+            hooks.forEach(Runnable::run);
+        });
+        thread.setDaemon(true);
+        thread.start();
+        thread.join(TIMEOUT_MS);
+        if (thread.isAlive()) {
+            status.set(-2);
+            thread.interrupt();
+        }
+        System.out.flush();
+        System.setOut(OUT);
+        System.setErr(ERR);
+        return status.get() + "\t" + encoded(out) + "\t" + encoded(err);
+    }
+
+    private static void call(Method tool, String[] arguments, AtomicInteger status) {
+        try {
+            tool.invoke(null, (Object) arguments);
+            status.compareAndSet(-1, 0);
+        } catch (InvocationTargetException error) {
+            if (!(error.getCause() instanceof Ended)) {
+                status.compareAndSet(-1, 1);
+                error.getCause().printStackTrace();
+            }
+        } catch (IllegalAccessException error) {
+            throw new AssertionError(error);
+        }
+    }
+
+    private static String encoded(ByteArrayOutputStream printed) {
+        return Base64.getEncoder().encodeToString(printed.toByteArray());
+    }
+}
