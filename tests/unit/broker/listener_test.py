@@ -21,6 +21,7 @@ from runnel.broker.courtesy import Courtesy
 from runnel.broker.listener import Listener
 from runnel.broker.polling import BusyPolling
 from runnel.broker.quotas import Quotas, Windows
+from runnel.cluster.values import ClientQuota
 from runnel.metrics import Metrics
 from tests.support.stores import ManualClock
 
@@ -31,7 +32,7 @@ class Loop:
     def __init__(self) -> None:
         self.readers: dict[int, Any] = {}
         self.writers: dict[int, Any] = {}
-        self.timers: list[tuple[float, Any]] = []
+        self.timers: list[tuple[Any, ...]] = []
 
     def add_reader(self, fd: int, callback: Any) -> None:  # noqa: ANN401
         self.readers[fd] = callback
@@ -51,8 +52,8 @@ class Loop:
     def call_soon(self, callback: Any) -> None:  # noqa: ANN401
         self.timers.append((0, callback))
 
-    def call_later(self, delay_s: float, callback: Any) -> None:  # noqa: ANN401
-        self.timers.append((delay_s, callback))
+    def call_later(self, delay_s: float, callback: Any, *given: Any) -> None:  # noqa: ANN401
+        self.timers.append((delay_s, callback, *given))
 
 
 class ListeningSocket:
@@ -163,6 +164,7 @@ class Peer:
             handle=self._handle,
             warming=SimpleNamespace(courtesy=Courtesy(ManualClock(), metrics)),
             quotas=Quotas(Windows()),
+            clock=ManualClock(),
         )
         self._loop = Loop()
         loop: Any = self._loop
@@ -286,3 +288,37 @@ def test_a_reader_that_pauses_is_ended_late_and_only_if_it_takes_nothing(peer: P
     for _ in range(125):
         peer.second()
     assert not peer.is_open
+
+
+def test_who_is_throttled_is_neither_idle_nor_slow(peer: Peer) -> None:
+    """A window may be longer than a connection may be idle; the time counts from its end."""
+    begin_frame(peer)
+    peer.transport.connection.mute |= Mute.THROTTLE
+    assert seconds_until_closed(peer, 0, 700) == 700
+    peer.transport.connection.mute &= ~Mute.THROTTLE
+    assert 25 <= seconds_until_closed(peer, 0, 100) <= 35
+
+
+def test_an_address_beyond_its_rate_is_held_and_then_ended(peer: Peer) -> None:
+    quotas = peer._listener._quotas
+    quotas.follow({(("ip", None),): ClientQuota({"connection_creation_rate": 1.0})})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def connect() -> socket.socket:
+            client = socket.create_connection(server.getsockname(), timeout=5)
+            peer._listener._accept(server.accept()[0], "127.0.0.1")
+            return client
+
+        welcome = [connect(), connect()]
+        assert len(peer._listener._transports) == 3
+        held = connect()
+        ((delay_s, end, sock),) = [timer for timer in peer._loop.timers if len(timer) == 3]
+        assert len(peer._listener._transports) == 3 and 0.5 < delay_s <= 1
+        end(sock)
+        assert held.recv(1) == b"" and not peer._listener._turned_away
+        again = connect()
+        peer._listener._sock = server
+        peer._listener.close()
+        assert again.recv(1) == b"", "the listener's end is theirs"
+        for client in (*welcome, held, again):
+            client.close()
