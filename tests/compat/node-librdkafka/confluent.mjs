@@ -125,4 +125,6 @@ function found (message) {
 
 const manifest = createRequire(import.meta.url).resolve('@confluentinc/kafka-javascript/package.json')
 const { version } = JSON.parse(readFileSync(manifest))
-await serve(new Client(process.argv[2]), `${version} on librdkafka ${kafka.librdkafkaVersion}`)
+// A buffer of no bytes has no address, which librdkafka takes for null.
+const lacks = ['null headers', 'empty values']
+await serve(new Client(process.argv[2]), `${version} on librdkafka ${kafka.librdkafkaVersion}`, lacks)
