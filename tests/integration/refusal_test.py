@@ -74,6 +74,16 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, wrong: str) ->
     assert str(tmp_path / wrong) in message, message
 
 
+def test_another_folder_than_the_first_may_fail(start_broker: StartBroker, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folders = f"{tmp_path}/data,{tmp_path}/file"
+    broker = start_broker(arguments=["--data-dir", folders])
+    with WireClient(broker.address) as client:
+        client.create_topic("t", 4)
+    assert f"{tmp_path}/file is a file; choose another folder; its partitions are" in broker.log
+    assert len(list((tmp_path / "data").glob("t-*"))) == 4
+
+
 def own(folder: Path, cluster: int, node: int) -> None:
     folder.mkdir()
     directory = "AAAAAAAAAAAAAAAAAAAAA" + "ABCDEFGH"[len(list(folder.parent.iterdir()))]

@@ -4,6 +4,7 @@ import json
 import resource
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -150,3 +151,23 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(start_broker: StartBrok
     broker.start()
     with WireClient(broker.address) as client:
         assert append(client, "full") == acknowledged
+
+
+def test_a_broker_in_memory_from_a_familiar_file(start_broker: StartBroker, tmp_path: Path) -> None:
+    """Goal: new topics live in memory, also where a client made them; old ones stay on the disk."""
+    broker = start_broker()
+    with WireClient(broker.address) as client:
+        client.create_topic("old", 1)
+        append(client, "old")
+    broker.stop()
+    file = tmp_path / "broker.yaml"
+    file.write_text("broker: {id: 0, default_partitions: 2}\nstorage: {type: in_memory}\n")
+    broker = start_broker(arguments=["-c", str(file)])
+    with WireClient(broker.address) as client:
+        client.create_topic("new", 1)
+        assert [append(client, "new"), append(client, "new"), append(client, "old")] == [0, 3, 3]
+    assert (broker.data_dir / "old-0").exists() and not (broker.data_dir / "new-0").exists()
+    broker.stop()
+    broker.start()
+    with WireClient(broker.address) as client:
+        assert [append(client, "new"), append(client, "old")] == [0, 6]

@@ -8,9 +8,10 @@ the store, the clean-shutdown marker removed, partitions opened and led; only th
 """
 
 import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -43,7 +44,7 @@ from runnel.config.topic import LogConfig
 from runnel.metrics import Metrics
 from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
-from runnel.storage.checkpoints import META_PROPERTIES
+from runnel.storage.checkpoints import META_PROPERTIES, MetaProperties
 from runnel.storage.store import LogStore, Opened, read_identity
 from runnel.types import NO_TOPIC_ID
 from runnel.wire import hot
@@ -221,8 +222,7 @@ async def build(
     settings: Settings, ports: Ports, *, progress: Progress = lambda _done, _total, _name: None
 ) -> Broker:
     """Open the data folders and recover what a crash left. Raises RunnelError and OSError."""
-    known = (read_identity(ports.disk, folder) for folder in settings.log_dirs)
-    identity = next((each for each in known if each is not None), None)
+    identity = _identity(ports.disk, settings.log_dirs)
     if identity is not None and not {"node.id", "broker.id"} & settings.given.keys():
         settings = replace(settings, node_id=identity.node_id)  # a folder knows whose it is
     proposal = "" if identity is None else identity.cluster_id
@@ -273,6 +273,15 @@ def _topic_defaults(settings: Settings) -> TopicDefaults:
         settings.log.min_insync_replicas,
         settings.storage,
     )
+
+
+def _identity(disk: Disk, folders: Iterable[str]) -> MetaProperties | None:
+    """Of the first folder that has one: a new disk may stand before those that were there."""
+    for folder in folders:
+        with contextlib.suppress(OSError):  # the opening tells of it, and does without
+            if (found := read_identity(disk, folder)) is not None:
+                return found
+    return None
 
 
 def _receive_budget_bytes(settings: Settings) -> int:

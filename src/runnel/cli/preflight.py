@@ -21,12 +21,23 @@ from runnel.storage.store import read_identity
 FREE_BYTES_MIN: Final = 4 << 20  # for the metadata; without them a broker could not say who it is
 
 
-def ensure_possible(settings: Settings) -> None:
-    """Raises ConfigError, and RunnelError for a folder whose owner cannot be told."""
+def ensure_possible(settings: Settings, warnings: list[str]) -> list[str]:
+    """The folders that can be used; one that cannot, and is not the first, is only warned of.
+
+    Raises ConfigError, and RunnelError for a folder whose owner cannot be told.
+    """
     ensure_free(settings.listeners)
+    usable: list[str] = []
     for folder in settings.log_dirs:
-        ensure_usable(Path(folder), "log.dirs")
-    _ensure_one_owner(settings)
+        try:
+            ensure_usable(Path(folder), "log.dirs")
+            usable.append(folder)
+        except ConfigError as error:
+            if not usable:  # the metadata is in the first
+                raise
+            warnings.append(f"{error}; its partitions are offline meanwhile")
+    _ensure_one_owner(settings, usable)
+    return usable
 
 
 def ensure_free(listeners: Iterable[Listener]) -> None:
@@ -84,10 +95,10 @@ def _ensure_room(folder: Path, option: str) -> None:
         )
 
 
-def _ensure_one_owner(settings: Settings) -> None:
+def _ensure_one_owner(settings: Settings, folders: list[str]) -> None:
     disk = OsDisk()
-    first, *others = settings.log_dirs
-    known = {folder: read_identity(disk, folder) for folder in settings.log_dirs}
+    first, *others = folders
+    known = {folder: read_identity(disk, folder) for folder in folders}
     owners = {folder: meta for folder, meta in known.items() if meta is not None}
     for folder, meta in owners.items():
         one, other = next(iter(owners.items()))

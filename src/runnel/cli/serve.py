@@ -111,13 +111,13 @@ def main(argv: Sequence[str]) -> int:
     try:
         settings, warnings = settings_from(options, os.environ)
         _ensure_writable(options.ready_file)
-        ensure_possible(settings)
+        folders = ensure_possible(settings, warnings)
         configure(settings.own_log)
         for warning in warnings:
             _log.warning("%s", warning)
         settings = within_file_limit(settings)
         phase.folders = settings.log_dirs
-        for folder in settings.log_dirs:
+        for folder in folders:
             _make_folder(folder)
             locks.append(FolderLock(folder))
         run(_serve(settings, options.ready_file, phase))

@@ -12,6 +12,7 @@ from runnel.config.alterations import CLIENT_METRICS
 from runnel.config.definition import ConfigError, Definition
 from runnel.config.dynamic import Layers
 from runnel.config.effective import Source, inherited
+from runnel.config.meanings import meaning
 from runnel.config.registry import BROKER, GROUP, TOPIC, broker_synonyms
 from runnel.config.support import DYNAMIC_ONLY_NAMES, SYNONYMS
 
@@ -126,6 +127,7 @@ def _described(
         definition.type_code,
         is_read_only,
         hidden,
+        meaning(definition) or None,
     )
 
 

@@ -103,6 +103,8 @@ MEANINGS: Final[dict[str, str]] = {
     "runnel.shutdown.timeout.ms": "How long a stop waits for requests under way.",
 }
 
+_DEFAULT_OF = {broker: topic for topic, pairs in SYNONYMS.items() for broker, _ in pairs}
+
 
 def meaning(definition: Definition) -> str:
     """Empty for a name that has no effect here."""
@@ -111,7 +113,5 @@ def meaning(definition: Definition) -> str:
         return f"{text} Kept; takes effect with {AWAITED[name]}." if name in AWAITED else text
     if definition.scope != "broker":
         return ""
-    topic_names = [t for t, pairs in SYNONYMS.items() if name in (broker for broker, _ in pairs)]
-    if topic_names and name not in topic_names:
-        return f"What topics get that do not set `{topic_names[0]}`."
-    return text
+    topic_name = _DEFAULT_OF.get(name, name)
+    return text if topic_name == name else f"What topics get that do not set `{topic_name}`."

@@ -380,3 +380,21 @@ def test_an_empty_list_of_names_asks_for_all() -> None:
         assert set(await described(desk, TOPIC, "t", "segment.ms", "none")) == {"segment.ms"}
 
     at_desk(test)
+
+
+def test_documentation_is_told_to_who_asks() -> None:
+    async def test(desk: Desk) -> None:
+        broker = DescribeConfigsResource(
+            resource_type=BROKER,
+            resource_name="1",
+            configuration_keys=["runnel.durability", "log.retention.ms", "sasl.login.class"],
+        )
+        for wanted in (True, False):
+            request = DescribeConfigsRequest(resources=[broker], include_documentation=wanted)
+            (result,) = (await desk.ask(request)).results
+            texts = {config.name: config.documentation for config in result.configs}
+            assert len(texts) == 3 and texts["sasl.login.class"] is None
+            assert (texts["log.retention.ms"] is not None) == wanted
+            assert ("fsync" in (texts["runnel.durability"] or "")) == wanted
+
+    at_desk(test)
