@@ -176,6 +176,32 @@ def test_follow_shows_what_comes_and_ends_quietly(runnel: Runnel) -> None:
     assert typing.returncode == 0
 
 
+def test_a_broker_that_comes_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    """Killed while one command sends and another follows: both find it again."""
+    with BrokerProcess(tmp_path / "data", settings={"runnel.durability": "ack"}) as broker:
+        runnel = Runnel(broker.bootstrap)
+        runnel("topic", "create", "back", "--partitions", "1")
+        options = {"env": runnel.environment(), "stderr": subprocess.PIPE, "text": True}
+        sending = subprocess.Popen(command("produce", "back"), stdin=subprocess.PIPE, **options)  # type: ignore[call-overload]  # passed on
+        following = subprocess.Popen(
+            command("consume", "back", "-f", "--count", "400"), stdout=subprocess.PIPE, **options
+        )  # type: ignore[call-overload]  # passed on
+        for number in range(400):
+            sending.stdin.write(f"{number}\n")
+            sending.stdin.flush()
+            if number in (100, 250):
+                assert following.stdout.readline()  # both are at work
+                broker.kill()
+                broker.start()
+        _, err = sending.communicate(timeout=FOLLOW_TIMEOUT_S)
+        assert sending.returncode == 0, err
+        out = following.stdout.read()
+        assert following.wait(FOLLOW_TIMEOUT_S) == 0, following.stderr.read()
+        following.stdout.close()
+        following.stderr.close()
+        assert out.split() == [str(number) for number in range(2, 400)]
+
+
 def test_a_reader_that_leaves_is_no_error_to_tell(runnel: Runnel) -> None:
     runnel("produce", "long", stdin="line\n" * 200_000)
     leaving = subprocess.Popen(

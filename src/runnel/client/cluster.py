@@ -154,14 +154,20 @@ class Cluster:
         ensure_offered(client, key)
         return client.version_of(key)
 
-    def retried(self, attempt: Callable[[], _Result]) -> _Result:
-        """What `attempt` returns, tried again while the cluster calls its refusal passing."""
+    def retried(self, attempt: Callable[[], _Result], *, reconnect: bool = False) -> _Result:
+        """What `attempt` returns, tried again while the cluster calls its refusal passing.
+
+        With `reconnect` also while no broker answers: for those who have seen one.
+        """
         deadline, backoff_s = time.monotonic() + self.timeout_s, BACKOFF_S
         while True:
             try:
                 return attempt()
             except RefusedError as error:
                 if error.code not in PASSING or time.monotonic() + backoff_s > deadline:
+                    raise
+            except UnreachableError:
+                if not reconnect or time.monotonic() + backoff_s > deadline:
                     raise
             time.sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
@@ -192,7 +198,9 @@ class Cluster:
 
         return self.retried(attempt)
 
-    def leaders(self, name: str, *, create: bool = False) -> dict[int, Leader]:
+    def leaders(
+        self, name: str, *, create: bool = False, reconnect: bool = False
+    ) -> dict[int, Leader]:
         """Who leads each partition; waits until all are led. Raises ClientError."""
 
         def attempt() -> dict[int, Leader]:
@@ -206,7 +214,7 @@ class Cluster:
                 for row in found.partitions
             }
 
-        return self.retried(attempt)
+        return self.retried(attempt, reconnect=reconnect)
 
     def _someone(self) -> WireClient:
         if self._any is None:

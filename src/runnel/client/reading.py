@@ -64,7 +64,7 @@ class Reader:
         Raises ClientError, also if the cluster stays without an answer for its time-out.
         """
         failed_since: float | None = None
-        topic, leaders = self._cluster.topic(self._topic), self._cluster.leaders(self._topic)
+        leaders, topic = self._cluster.leaders(self._topic), self._cluster.topic(self._topic)
         while self._next:
             failure: ClientError | None = None
             nodes = sorted({leaders[partition].node_id for partition in self._next})
@@ -87,7 +87,8 @@ class Reader:
             if time.monotonic() - failed_since > self._cluster.timeout_s:
                 raise failure
             time.sleep(BACKOFF_S)
-            topic, leaders = self._cluster.topic(self._topic), self._cluster.leaders(self._topic)
+            leaders = self._cluster.leaders(self._topic, reconnect=True)
+            topic = self._cluster.topic(self._topic)
 
     def _fetch(
         self, node_id: int, topic_id: bytes, partitions: list[int], max_wait_ms: int

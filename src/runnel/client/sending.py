@@ -118,7 +118,7 @@ class Sender:
                 raise failure
             time.sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
-            self._leaders = self._cluster.leaders(self._topic)
+            self._leaders = self._cluster.leaders(self._topic, reconnect=True)
 
     def _send_once(self, batches: "deque[_Batch]") -> ClientError | None:
         """Take off what was written, part what is too large; returns a failure that may pass."""
