@@ -92,6 +92,7 @@ bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; ne
 
 compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="--only matrix:franz-go")
 	tests/compat/run.sh $(ARGS)
+	$(if $(ARGS),,$(MAKE) -s plugin)
 
 plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own
 	$(BIN)/python -m tests.plugin.run $(ARGS)

@@ -142,6 +142,7 @@ SUITES = [
     Program("runnel-cli", lambda: _here("tests.compat.command_line.cli_suite"), ()),
     Program("kafka-python", lambda: _own_environment("tests.compat.python.kafka_python_suite"), ()),
     Program("aiokafka", lambda: _own_environment("tests.compat.python.aiokafka_suite"), ()),
+    Program("docs", lambda: _here("tests.compat.docs.docs_suite"), ("java", "go")),
 ]
 # These start brokers of their own, and are told of which kind.
 BROKER_SUITES = [

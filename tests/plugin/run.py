@@ -2,7 +2,8 @@
 
 `python -m tests.plugin.run` builds the wheel, installs it with pytest and confluent-kafka and
 nothing else, and runs the tests of the small project beside this file, from a folder that has no
-part of this repository. They print how soon a broker answers.
+part of this repository. They print how soon a broker answers. Then the other clients that
+docs/testing.md shows are installed, and its Python programs are run.
 """
 
 import hashlib
@@ -13,21 +14,38 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.plugin.documented import ROOT, blocks, write_tests
+
 PROJECT = ROOT / "tests/plugin/project"
+COMPAT = ROOT / "tests/compat/python"
 CACHE = ROOT / "build/plugin"
 TIMEOUT_S = 900.0
+FILES = ("-o", "python_files=*_test.py")
 # With the sources in sight pip would find the package there, and not install the wheel.
 ENVIRONMENT = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
 
 
 def main() -> int:
-    python = _environment(_wheel())
+    wheel = _wheel()
+    python = _environment(wheel, "venv", "pytest>=8", "confluent-kafka>=2.6")
     with tempfile.TemporaryDirectory(prefix="runnel-plugin-") as scratch:
         project = Path(scratch) / "orders"
         shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
-        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *sys.argv[1:]]
-        return subprocess.run(command, cwd=project, env=ENVIRONMENT, timeout=TIMEOUT_S).returncode
+        status = _pytest(python, project)
+        documented = Path(scratch) / "documented"
+        documented.mkdir()
+        write_tests(documented, blocks("python"))
+        clients = (COMPAT / "requirements.txt").read_text().splitlines()
+        others = [line for line in clients if line and not line.startswith("#")]
+        python = _environment(
+            wheel, "venv-all", "pytest>=8", "confluent-kafka>=2.6", "pytest-asyncio", *others
+        )
+        return status or _pytest(python, documented)
+
+
+def _pytest(python: Path, folder: Path) -> int:
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *FILES, *sys.argv[1:]]
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, timeout=TIMEOUT_S).returncode
 
 
 def _wheel() -> Path:
@@ -49,15 +67,16 @@ def _wheel() -> Path:
     return wheel
 
 
-def _environment(wheel: Path) -> Path:
-    home = wheel.parent / "venv"
+def _environment(wheel: Path, name: str, *others: str) -> Path:
+    home = wheel.parent / name
     python = home / "bin/python"
-    if not (home / "installed").exists():
-        print("installing it with pytest and confluent-kafka", flush=True)
+    installed = home / "installed"
+    if not installed.exists() or installed.read_text() != " ".join(others):
+        print(f"installing it with {', '.join(others)}", flush=True)
         _run(sys.executable, "-m", "venv", "--clear", str(home))
         pip = (str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check")
-        _run(*pip, str(wheel), "pytest>=8", "confluent-kafka>=2.6")
-        (home / "installed").touch()
+        _run(*pip, str(wheel), *others)
+        installed.write_text(" ".join(others))
     return python
 
 
