@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
 
 /// What a call asks for; each call has some of the fields.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Request {
     #[serde(rename = "do")]
@@ -25,16 +25,6 @@ pub struct Request {
     pub timeout_ms: u64,
     pub before: i64,
     pub total: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        serde_json::from_value(json!({
-            "do": "", "topic": "", "partition": 0, "partitions": 0, "config": {}, "codec": "",
-            "records": [], "start": "", "at": 0, "count": 0, "timeout_ms": 0, "before": 0, "total": 0
-        }))
-        .expect("the defaults of a request")
-    }
 }
 
 /// A record; bytes are in base64.
