@@ -19,7 +19,7 @@ class OffsetEntries:
         self._next = 0
         self._open: tuple[int, int] | None = None  # its batch is seen, its offset is not
         try:
-            # Sizes before contents: the log may grow between the two, its index must not.
+            # The index first: whatever it names is in the log by then.
             data = disk.read_whole(self.path)
             size = disk.size(segment.path())
             self._entries = OffsetIndex.decode(data, segment.base_offset, size).entries()
@@ -28,6 +28,11 @@ class OffsetEntries:
                 raise
         except ValueError as error:
             self._faults.append(f"no index: {error}")
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it cannot be read at all; asked before the first batch."""
+        return bool(self._faults)
 
     def saw(self, position: int, header: BatchHeader) -> None:
         last_offset = header.last_offset
@@ -79,6 +84,10 @@ class TimeEntries:
                 raise
         except ValueError as error:
             self._faults.append(f"no time index: {error}")
+
+    @property
+    def is_damaged(self) -> bool:
+        return bool(self._faults)
 
     def saw(self, header: BatchHeader) -> None:
         self._max_timestamp = max(self._max_timestamp, header.max_timestamp)

@@ -23,6 +23,7 @@ from runnel.inspect.walking import Batch, Damage, walk
 from runnel.native.records import decode
 from runnel.ports import Disk, File
 from runnel.storage.checkpoints import RECOVERY_POINTS
+from runnel.storage.folder import Notice
 from runnel.wire.batch import LOG_APPEND_TIME, crc_is_right
 
 TORN_LOOKS_MAX = 10  # at an end that a running broker may be writing
@@ -83,7 +84,7 @@ class Verifier:
 
     def verify_partition(self, files: PartitionFiles) -> int | None:
         """The offset where the log ends; None if that is not known."""
-        for path, text in check_small_files(self._disk, files):
+        for path, text in self._damaged_small_files(files):
             self._find(path, -1, text)
         order = _Order()
         vanished = self.checked.vanished
@@ -95,8 +96,7 @@ class Verifier:
 
     def _verify_segment(self, segment: SegmentFiles, order: "_Order") -> None:
         try:
-            offset_entries = OffsetEntries(self._disk, segment)
-            time_entries = TimeEntries(self._disk, segment)
+            offset_entries, time_entries = self._index_entries(segment)
             file = self._disk.open(segment.path())
         except FileNotFoundError:
             self.checked.vanished += 1
@@ -118,6 +118,22 @@ class Verifier:
                 self._find(entries.path, -1, text)
         self.checked.bytes += position
         self._advance(self.checked.bytes)
+
+    def _damaged_small_files(self, files: PartitionFiles) -> list[Notice]:
+        """A file that is being written may look damaged: what counts is what stays so."""
+        damaged = list(check_small_files(self._disk, files))
+        if not damaged:
+            return []
+        self._pause()
+        return [notice for notice in check_small_files(self._disk, files) if notice in damaged]
+
+    def _index_entries(self, segment: SegmentFiles) -> tuple[OffsetEntries, TimeEntries]:
+        """Likewise. Raises FileNotFoundError if the log is gone."""
+        entries = OffsetEntries(self._disk, segment), TimeEntries(self._disk, segment)
+        if segment.is_last and any(index.is_damaged for index in entries):
+            self._pause()
+            entries = OffsetEntries(self._disk, segment), TimeEntries(self._disk, segment)
+        return entries
 
     def _verify_batch(self, path: str, batch: Batch, order: "_Order") -> None:
         position, header, raw = batch
