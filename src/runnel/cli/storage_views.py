@@ -75,7 +75,7 @@ def show_partitions(described: Sequence[PartitionSummary]) -> None:
         )
         for summary in described
     ]  # fmt: skip
-    show_table(columns, rows)
+    _show_with_damage(columns, rows)
 
 
 def show_segments(described: Sequence[PartitionSummary]) -> None:
@@ -92,7 +92,14 @@ def show_segments(described: Sequence[PartitionSummary]) -> None:
         for summary in described
         for segment in summary.segments
     ]  # fmt: skip
-    show_table(columns, rows)
+    _show_with_damage(columns, rows)
+
+
+def _show_with_damage(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """The last column is left out where there is none."""
+    has_damage = any(row[-1] for row in rows)
+    end = len(columns) - (0 if has_damage else 1)
+    show_table(columns[:end], [row[:end] for row in rows])
 
 
 def _entries(count: int) -> str:
@@ -160,14 +167,23 @@ def finding_line(finding: Finding) -> str:
 
 
 def checked_line(checked: Checked) -> str:
-    verdict = f"{checked.findings} findings" if checked.findings else "no findings"
-    gaps = f", {checked.missing_offsets} offsets missing" if checked.missing_offsets else ""
-    gone = f", {checked.vanished} segments gone meanwhile" if checked.vanished else ""
-    return (
-        f"{verdict}: {checked.partitions} partitions, {checked.segments} segments,"
-        f" {checked.batches} batches, {checked.records} records,"
-        f" {size_text(checked.bytes)}{gaps}{gone}"
-    )
+    looked_at = [
+        _counted(checked.partitions, "partition"),
+        _counted(checked.segments, "segment"),
+        _counted(checked.batches, "batch", "batches"),
+        _counted(checked.records, "record"),
+        size_text(checked.bytes),
+    ]
+    if checked.missing_offsets:
+        looked_at.append(_counted(checked.missing_offsets, "offset") + " missing")
+    if checked.vanished:
+        looked_at.append(_counted(checked.vanished, "segment") + " gone meanwhile")
+    verdict = _counted(checked.findings, "finding") if checked.findings else "no findings"
+    return f"{verdict}: {', '.join(looked_at)}"
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def checked_document(checked: Checked, findings: Sequence[Finding]) -> dict[str, object]:
@@ -212,15 +228,17 @@ def _record_line(row: Row) -> str:
     parts = [f"  {row['offset']}", time_text(int(str(row["timestamp"])))]
     if "control_type" in row:
         return "  ".join([*parts, f"control {row['control_type']}"])
-    parts.append(f"key {_content(row['key'])}")
-    parts.append(f"value {_content(row['value'])}")
     headers = row["headers"]
     assert isinstance(headers, list)
+    parts.append(f"key {_content(row['key'])}")
     parts += [f"{printable(name)}={_content(value)}" for name, value in headers]
-    return "  ".join(parts)
+    return "  ".join([*parts, f"value {_content(row['value'])}"])
 
 
 def _content(value: object) -> str:
+    """Text as it is, or in quotes if it could be mistaken for something else."""
     if value is None:
         return "null"
+    if isinstance(value, str) and value.isprintable() and value not in ("", "null"):
+        return value
     return json.dumps(value, ensure_ascii=False)

@@ -109,7 +109,7 @@ def test_verify(run: Run, unpacked: Path) -> None:
     torn = unpacked / "killed" / "codec-none-0" / "00000000000000000030.log"
     lines = run("verify", unpacked / "killed", status=1).splitlines()
     assert lines[0] == f"{torn} at 972: torn: 40 bytes, less than the header of a batch"
-    assert lines[1].startswith("1 findings: ")
+    assert lines[1].startswith("1 finding: ")
     document = run.json("verify", unpacked / "killed", status=1)
     assert document["checked"]["findings"] == 1
     assert document["findings"][0]["path"] == str(torn)
