@@ -31,6 +31,7 @@ from tests.simulated.loop import SimLoop
 from tests.simulated.nemesis import Nemesis
 from tests.simulated.producer import Habits, Producer
 from tests.simulated.rpc import LostError, Rpc
+from tests.simulated.tuner import Tuner
 from tests.simulated.world import TOPICS, World
 from tests.support.checker import check
 from tests.support.history import Outcome, Record, Send
@@ -79,6 +80,8 @@ MUST_HAPPEN: Final = (
     "acknowledged_and_lost_as_allowed",
     "acknowledged_and_deleted",
     "acknowledged_and_read",
+    "settings altered",
+    "settings in doubt",
 )
 
 
@@ -144,6 +147,8 @@ class _Run:
         clients = [*self._start_producers(), *self._start_consumers(), self._start_trimmer()]
         administrator = Administrator(world, world.chance_for("administrator"))
         clients.append(asyncio.create_task(administrator.run()))
+        tuner = Tuner(world, world.chance_for("tuner"))
+        clients.append(asyncio.create_task(tuner.run()))
         clock = asyncio.create_task(self._tell_disk_the_time())
         await Nemesis(world, world.chance_for("nemesis")).run(FAULTY_SECONDS)
         administrator.may_crash = False
@@ -159,7 +164,7 @@ class _Run:
             producer.stopping = True
         for consumer in (*self._consumers, self._trimmer):
             consumer.stopping = True
-        administrator.stopping = True
+        administrator.stopping = tuner.stopping = True
         done, late = await asyncio.wait(clients, timeout=120)
         for task in done:
             task.result()
