@@ -6,6 +6,7 @@ with the broker or reaches it from; `make bench` in the source tree compares two
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -46,9 +47,9 @@ def arguments() -> argparse.ArgumentParser:
     add(
         "--bootstrap-server",
         type=address_of,
-        default=address_of(DEFAULT_ADDRESS),
+        default=os.environ.get("RUNNEL_BOOTSTRAP_SERVER", DEFAULT_ADDRESS),
         metavar="HOST:PORT",
-        help=f"default {DEFAULT_ADDRESS}",
+        help=f"else RUNNEL_BOOTSTRAP_SERVER, or {DEFAULT_ADDRESS}",
     )
     add("--seconds", type=float, default=SIZE.seconds, help=f"per measure ({SIZE.seconds})")
     add("--megabytes", type=positive, default=SIZE.megabytes, help=f"to write ({SIZE.megabytes})")
