@@ -2,6 +2,7 @@
 
 import json
 import resource
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -144,6 +145,26 @@ def test_a_full_disk_at_the_start_is_named(tmp_path: Path, room_bytes: int) -> N
     assert done.returncode == 2, done.stderr
     assert str(tmp_path / "data") in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_start_that_waits_for_its_metadata_can_be_stopped(tmp_path: Path) -> None:
+    """Method: room for the files of the metadata, but not for the last changes."""
+
+    def nearly_full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+
+    command = serve_command(tmp_path / "data")
+    with subprocess.Popen(
+        command, env=environment(), stderr=subprocess.PIPE, text=True, preexec_fn=nearly_full
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "not ready yet, waiting for the metadata in" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        told = process.stderr.read()
+        assert process.wait(timeout=20) == 1
+    assert "stopped before it was ready" in told and "Traceback" not in told, told
 
 
 def test_a_folder_that_kafka_wrote_keeps_its_cluster_and_its_broker(

@@ -7,7 +7,7 @@ signal, a test) and in what they do once clients can connect.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,15 @@ from runnel.storage.files import MemoryDisk, OsDisk
 
 _log = logging.getLogger(__name__)
 WORKER_THREADS: Final = 8  # most of them wait for a disk
+SLOW_S: Final = 3.0
 OnReady = Callable[[Broker, list[str]], None]  # the broker, and where it listens as `host:port`
+
+
+class StoppedError(Exception):
+    """A stop was asked for before clients could come; nothing has been changed for good."""
+
+    def __str__(self) -> str:
+        return "stopped before it was ready; the next start begins anew"
 
 
 async def run_broker(
@@ -28,7 +36,8 @@ async def run_broker(
 ) -> None:
     """Serve until `stop` is set. The caller holds the locks of the data folders.
 
-    Raises RunnelError, OSError, or an ExceptionGroup of what ended one of the broker's tasks.
+    Raises RunnelError, OSError, StoppedError, or an ExceptionGroup of what ended one of the
+    broker's tasks.
     """
     clock = SystemClock()
     workers = ThreadWorkers(WORKER_THREADS)
@@ -45,7 +54,7 @@ async def run_broker(
         async with asyncio.TaskGroup() as tasks:
             broker = await build(settings, ports, progress=progress)
             listeners = Listeners(broker)
-            await broker.start(tasks, listeners.bind())
+            await _unless(stop, broker.start(tasks, listeners.bind()), settings.log_dirs[0])
             listeners.start()
             on_ready(broker, listeners.addresses)
             await stop.wait()
@@ -57,3 +66,19 @@ async def run_broker(
     finally:
         await ports.store.close()
         workers.close()
+
+
+async def _unless(stop: asyncio.Event, start: Coroutine[None, None, None], folder: str) -> None:
+    """Starting takes long where the metadata's disk takes no writes. Raises StoppedError."""
+    starting, stopping = asyncio.create_task(start), asyncio.create_task(stop.wait())
+    first = asyncio.FIRST_COMPLETED
+    try:
+        while not (await asyncio.wait((starting, stopping), timeout=SLOW_S, return_when=first))[0]:
+            _log.warning("not ready yet, waiting for the metadata in %s: is its disk well?", folder)
+        if not starting.done():
+            raise StoppedError
+        starting.result()
+    finally:
+        starting.cancel()
+        stopping.cancel()
+        await asyncio.gather(starting, stopping, return_exceptions=True)

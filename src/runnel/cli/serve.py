@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from runnel import __version__
-from runnel.broker.running import run_broker
+from runnel.broker.running import StoppedError, run_broker
 from runnel.broker.server import Broker
 from runnel.broker.system import process_age_ms, run, tune_collector
 from runnel.cli.limits import ensure_standard_streams, within_file_limit
@@ -90,13 +90,6 @@ def settings_from(
         if value is not None:
             flags[flag] = value
     return load(flags, environ, options.config)
-
-
-class StoppedError(Exception):
-    """A signal came while the logs were being opened; nothing has been changed for good."""
-
-    def __str__(self) -> str:
-        return "stopped while the logs were being opened; the next start begins anew"
 
 
 # Told in one line, without a traceback.
