@@ -91,6 +91,7 @@ bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; ne
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(ARGS)
 
 compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="--only matrix:franz-go")
+	$(BIN)/python -m pytest -q -n 2 tests/compat/matrix_test.py
 	tests/compat/run.sh $(ARGS)
 	$(if $(ARGS),,$(MAKE) -s plugin)
 

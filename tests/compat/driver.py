@@ -52,7 +52,8 @@ class Driver:
             stderr=self._output,
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.version = ""
         self.is_lost = False  # ended, or fell silent, so that its next answer is to an old question
         self._lacks: list[str] = []
@@ -175,6 +176,9 @@ class Driver:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._output.close()
 
 
