@@ -20,6 +20,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from runnel.inspect.dumping import dump_file
+from runnel.inspect.folders import FolderFiles, PartitionFiles, chosen, look_into
+from runnel.inspect.verifying import Checked, Finding, Verifier
+from runnel.storage.files import OsDisk
 from tests.compat.checks import COMPRESSIONS, FIRST_TIMESTAMP_MS, PATIENCE_S, Checks
 from tests.compat.dump.dumped import Dumped, DumpedFile, dump
 from tests.support.kafka_tools import KafkaBroker, KafkaToolError
@@ -36,6 +40,7 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # which files, wi
     "index sanity": (INDEXES, ("--index-sanity-check",)),
 }
 CODEC_IN_BROKER = "zstd"
+_DISK = OsDisk(read_only=True)
 
 
 class Topic(NamedTuple):
@@ -125,6 +130,33 @@ class Suite:
         assert newest.last_sequences == wanted, f"{newest.last_sequences}, log has {wanted}"
         assert int(newest.path.stem) == COUNT * self._copies, newest.path.name
 
+    def runnel_sees_the_same(self) -> None:
+        """`runnel storage` counts and prints what Kafka's tool does, and finds nothing wrong."""
+        found = look_into(_DISK, str(self._broker.data_dir))
+        for topic in TOPICS:
+            files = chosen(found, topic.name)
+            logs = self._dumped("logs", topic, ".log")
+            theirs = [(b.base_offset, b.last_offset, b.codec) for log in logs for b in log.batches]
+            theirs_records = [(r.offset, r.key, r.value) for log in logs for r in log.records]
+            rows = [
+                row
+                for partition in files
+                for segment in partition.segments
+                for row in dump_file(_DISK, segment.path(), deep=True)
+            ]
+            batches = [row for row in rows if row["kind"] == "batch"]
+            assert all(row["valid"] for row in batches), topic.name
+            ours = [(row["base_offset"], row["last_offset"], row["codec"]) for row in batches]
+            assert ours == theirs, topic.name
+            ours_records = [
+                (row["offset"], row["key"], row["value"]) for row in rows if row["kind"] == "record"
+            ]
+            assert ours_records == theirs_records, topic.name
+            findings, checked = _verified(found, files)
+            assert not findings, findings[:3]
+            assert checked.batches == len(theirs), topic.name
+            assert checked.records == len(theirs_records), topic.name
+
     def planted_faults_are_noticed(self) -> None:
         source = self._folder(TOPICS[0])
         with tempfile.TemporaryDirectory() as scratch:
@@ -136,6 +168,11 @@ class Suite:
                 broken[position] ^= 0xFF
                 path.write_bytes(broken)
                 assert dump([path], *LOG_OPTIONS).complaints, f"nothing said about {pattern}"
+                renamed = copy.rename(copy.parent / "copy-0")  # what the folder of a partition is
+                found = look_into(_DISK, str(renamed))
+                findings, _ = _verified(found, found.partitions)
+                assert findings, f"runnel storage verify says nothing about {pattern}"
+                shutil.rmtree(renamed)
 
     def _fill(self) -> None:
         """An idempotent producer sends COUNT records to every topic; all must be acknowledged."""
@@ -182,6 +219,13 @@ class Suite:
         return sorted(found, key=lambda file: file.path.name)
 
 
+def _verified(
+    found: FolderFiles, partitions: list[PartitionFiles]
+) -> tuple[list[Finding], Checked]:
+    findings: list[Finding] = []
+    return findings, Verifier(_DISK, findings.append, deep=True).verify(found, partitions)
+
+
 def _make_values() -> list[str]:
     """About a kilobyte each, printable because the tool prints text.
 
@@ -200,6 +244,7 @@ def _check_folder(checks: Checks, suite: Suite, when: str) -> None:
         checks.check(f"{when}: records, {name}", partial(suite.logs_hold_what_was_sent, topic))
         checks.check(f"{when}: indexes, {name}", partial(suite.indexes_are_there, topic))
         checks.check(f"{when}: snapshots, {name}", partial(suite.snapshots_agree, topic))
+    checks.check(f"{when}: runnel storage sees the same", suite.runnel_sees_the_same)
 
 
 def main() -> None:
