@@ -3,7 +3,6 @@
 Nothing is written and no lock is taken, so these can be run at any time, on Kafka's folders too.
 """
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,14 @@ import typer
 
 from runnel.cli import analysis_views
 from runnel.cli import storage_views as views
+from runnel.cli.data_folders import (
+    Folder,
+    Topic,
+    is_running,
+    look,
+    offset_range,
+    segments_within,
+)
 from runnel.cli.output import (
     EXIT_FAILED,
     AsJson,
@@ -27,11 +34,10 @@ from runnel.errors import RunnelError
 from runnel.inspect.analyzing import Analysis, analyze_partition
 from runnel.inspect.describing import describe_partition
 from runnel.inspect.dumping import Range, dump_file
-from runnel.inspect.folders import FolderFiles, PartitionFiles, SegmentFiles, chosen, look_into
+from runnel.inspect.folders import PartitionFiles, look_into
 from runnel.inspect.freeing import Freed, freed_by
 from runnel.inspect.kinds import Kinds, parse_by
 from runnel.inspect.verifying import Finding, Verifier
-from runnel.native.records import MAX_OFFSET
 from runnel.storage.checkpoints import LOG_STARTS
 from runnel.storage.files import OsDisk
 
@@ -44,15 +50,6 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-
-Folder = Annotated[
-    Path,
-    typer.Argument(help="A data folder, or the folder of one partition.", metavar="FOLDER"),
-]
-Topic = Annotated[
-    str | None,
-    typer.Argument(help="Only this topic, or this partition of it.", metavar="[TOPIC[-PARTITION]]"),
-]
 
 
 @app.command(
@@ -72,10 +69,10 @@ def describe(
 ) -> None:
     """Whose folder it is, how it was left, and what each partition holds."""
     disk = OsDisk(read_only=True)
-    found, partitions = _look(disk, folder, topic)
+    found, partitions = look(disk, folder, topic)
     starts = found.checkpoints[LOG_STARTS]
     described = [describe_partition(disk, p, starts.get(p.partition, 0)) for p in partitions]
-    in_use = _is_running(found.lock_pid)
+    in_use = is_running(found.lock_pid)
     if as_json:
         show_json(views.folder_document(found, in_use, described))
         return
@@ -104,12 +101,12 @@ def dump(
     as_json: AsJson = False,
 ) -> None:
     """Print the batches and records of a log, or the entries of any other file of a folder."""
-    disk, only = OsDisk(read_only=True), _range(offsets)
+    disk, only = OsDisk(read_only=True), offset_range(offsets)
     if path.is_dir():
         if topic is None and look_into(disk, str(path)).meta is not None:
             raise CommandError(f"Name the topic to dump: runnel storage dump {path} TOPIC.")
-        _, partitions = _look(disk, path, topic)
-        files = [s.path() for p in partitions for s in _within(p, only)]
+        _, partitions = look(disk, path, topic)
+        files = [s.path() for p in partitions for s in segments_within(p, only)]
     elif path.is_file() and topic is None:
         files = [str(path)]
     else:
@@ -136,7 +133,7 @@ def verify(
 ) -> None:
     """Check every batch, index and small file; a line and exit status 1 for what is wrong."""
     disk = OsDisk(read_only=True)
-    found, partitions = _look(disk, folder, topic)
+    found, partitions = look(disk, folder, topic)
     findings: list[Finding] = []
 
     def report(finding: Finding) -> None:
@@ -154,7 +151,7 @@ def verify(
         show_json(views.checked_document(checked, findings))
     else:
         show_line(views.checked_line(checked))
-        if checked.findings and _is_running(found.lock_pid):
+        if checked.findings and is_running(found.lock_pid):
             note(
                 "A broker is at work here: what it recovers or deletes meanwhile may look damaged."
             )
@@ -194,7 +191,7 @@ def analyze(
     if plot is not None and plot.suffix != ".svg":
         raise CommandError(f"A plot is written as SVG, which every browser shows: {plot.stem}.svg.")
     disk = OsDisk(read_only=True)
-    _, partitions = _look(disk, folder, topic)
+    _, partitions = look(disk, folder, topic)
     analyzed: list[tuple[PartitionFiles, Analysis]] = []
     done = 0
     with progress("analyzing", sum(p.log_bytes for p in partitions)) as advance:
@@ -215,60 +212,6 @@ def analyze(
         show_json(analysis_views.analysis_document(result))
     else:
         analysis_views.show_analysis(result)
-
-
-def _look(
-    disk: OsDisk, folder: Path, topic: str | None
-) -> tuple[FolderFiles, list[PartitionFiles]]:
-    if not folder.is_dir():
-        raise CommandError(f"There is no folder {folder}: name a data folder (`log.dirs`).")
-    try:
-        found = look_into(disk, str(folder))
-    except OSError as error:
-        raise CommandError(f"{folder} cannot be read: {error.strerror}.") from error
-    if found.meta is None and not found.partitions and not found.damaged:
-        raise CommandError(f"{folder} is no data folder: it has no meta.properties and no logs.")
-    partitions = chosen(found, topic)
-    if topic is not None and not partitions:
-        known = sorted({p.partition.topic for p in found.partitions})
-        some = ", ".join(known[:8]) + (" and more" if len(known) > 8 else "")
-        raise CommandError(f"{folder} has no topic or partition {topic}; it has: {some or 'none'}.")
-    return found, partitions
-
-
-def _is_running(pid: int) -> bool:
-    """Whether the process that left its number in the lock file is there."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _range(text: str) -> Range:
-    first, colon, before = text.partition(":")
-    try:
-        if not colon:
-            return Range(int(first), int(first) + 1)
-        return Range(int(first or 0), int(before or MAX_OFFSET))
-    except ValueError:
-        raise CommandError(
-            f"--offsets takes FROM:TO, either of them or both, not {text}."
-        ) from None
-
-
-def _within(files: PartitionFiles, only: Range) -> list[SegmentFiles]:
-    """The segments that may hold some of the offsets."""
-    ends = [segment.base_offset for segment in files.segments[1:]] + [MAX_OFFSET]
-    return [
-        segment
-        for segment, end in zip(files.segments, ends, strict=True)
-        if end > only.first and segment.base_offset < only.before
-    ]
 
 
 def _dump(disk: OsDisk, path: str, deep: bool, only: Range, as_json: bool) -> None:

@@ -93,13 +93,17 @@ def look_into(disk: Disk, path: str) -> FolderFiles:
     damaged: list[Notice] = []
     # Read before the logs: what they say can only be less than what is found then.
     checkpoints = {name: _offsets(disk, f"{path}/{name}", damaged) for name in CHECKPOINTS}
-    folders = list(read_data_folder(disk, path, notices).partitions)
+    named = read_data_folder(disk, path, notices)
+    folders = list(named.partitions)
+    notices += [Notice(deleted, "of a deleted topic: goes in a while") for deleted in named.deleted]
+    for name, _ in named.futures + named.moved:
+        notices.append(Notice(f"{path}/{name}", "a copy, while a partition changes its folder"))
     if KAFKA_METADATA_LOG in names:
         folders.append((KAFKA_METADATA_LOG, TopicPartition(KAFKA_METADATA_LOG[:-2], 0)))
         notices = [n for n in notices if not n.path.endswith("/" + KAFKA_METADATA_LOG)]
     looked_at = [
-        _partition_or_none(disk, f"{path}/{name}", named)
-        for name, named in sorted(folders, key=lambda entry: entry[1])
+        _partition_or_none(disk, f"{path}/{name}", whose)
+        for name, whose in sorted(folders, key=lambda entry: entry[1])
     ]
     return FolderFiles(
         path,

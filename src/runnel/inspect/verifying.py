@@ -89,10 +89,11 @@ class Verifier:
         order = _Order()
         vanished = self.checked.vanished
         for segment in files.segments:
-            order.begin_segment(segment)
+            self.checked.missing_offsets += order.begin_segment(segment)
             self._verify_segment(segment, order)
         self.checked.partitions += 1
-        return order.next_offset if self.checked.vanished == vanished else None
+        is_known = order.is_sure and self.checked.vanished == vanished
+        return order.next_offset if is_known else None
 
     def _verify_segment(self, segment: SegmentFiles, order: "_Order") -> None:
         try:
@@ -208,10 +209,15 @@ class _Order:
         self._is_first = True
         self.is_sure = True  # that the batch before was what it was written as
 
-    def begin_segment(self, segment: SegmentFiles) -> None:
-        self._segment_base = segment.base_offset
-        if self._is_first:
-            self.next_offset = segment.base_offset
+    def begin_segment(self, segment: SegmentFiles) -> int:
+        """How many offsets are missing before it. An empty one ends the log where it begins."""
+        base_offset = self._segment_base = segment.base_offset
+        missing = 0
+        if self.is_sure and not self._is_first:
+            missing = max(0, base_offset - self.next_offset)
+        self._is_first = False
+        self.next_offset = max(self.next_offset, base_offset)
+        return missing
 
     def faults(self, batch: Batch) -> list[str]:
         header, found = batch.header, []
@@ -229,5 +235,4 @@ class _Order:
             )
         self._epoch = max(self._epoch, header.partition_leader_epoch)
         self.next_offset = max(self.next_offset, header.next_offset)
-        self._is_first = False
         return found

@@ -207,3 +207,13 @@ def test_a_record_that_the_crc_does_not_excuse(disk: SimDisk) -> None:
     assert not verify(disk)[0]
     findings, _ = verify(disk, deep=True)
     assert "bytes follow the last record" in findings[0].what
+
+
+def test_an_empty_last_segment_ends_the_log_where_it_begins(disk: SimDisk) -> None:
+    """As compaction leaves it: the recovery point lies there, and nothing is lost."""
+    disk.open(f"{LOG_FOLDER}/{15:020d}.log", create=True)
+    points = encode_offsets({TopicPartition("topic", 0): 15})
+    replace_file(disk, FOLDER, RECOVERY_POINTS, points)
+    findings, checked = verify(disk)
+    assert not findings
+    assert checked.missing_offsets == 5
