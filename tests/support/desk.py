@@ -22,12 +22,22 @@ from tests.simulated.store import FakeStore
 NEWEST = -1
 PATIENCE_S = 100.0
 
+Start = Callable[[], Awaitable[server.Broker]]
+
 
 class Desk:
     """One connection to a broker that runs on the loop of the test."""
 
-    def __init__(self, broker: server.Broker, clock: SimClock, *, client_id: str = "desk") -> None:
+    def __init__(
+        self,
+        broker: server.Broker,
+        clock: SimClock,
+        start: Start | None = None,
+        *,
+        client_id: str = "desk",
+    ) -> None:
         self.broker = broker
+        self._start = start
         self.client_id = client_id
         self.clock = clock
         self.closed_for: str | None = None
@@ -45,6 +55,13 @@ class Desk:
             host="desk",
             frame_bytes_max=1 << 27,
         )
+
+    async def restart(self) -> None:
+        """Stop the broker cleanly and start it anew on what it left."""
+        assert self._start is not None, "only the first desk restarts the broker"
+        await self.broker.stop()
+        self.broker = await self._start()
+        self.reconnect()
 
     # The outlet of the connection
 
@@ -136,7 +153,12 @@ async def _run(
         store=FakeStore(Random(3)),
     )
     async with asyncio.TaskGroup() as tasks:
-        broker = await server.build(given, ports)
-        await broker.start(tasks, given.advertised_listeners)
-        await test(Desk(broker, clock))
-        await broker.stop()
+
+        async def start() -> server.Broker:
+            broker = await server.build(given, ports)
+            await broker.start(tasks, given.advertised_listeners)
+            return broker
+
+        desk = Desk(await start(), clock, start)
+        await test(desk)
+        await desk.broker.stop()

@@ -40,7 +40,7 @@ class BrokerError(Exception):
     """The broker did not start or stop; the message holds what it logged."""
 
 
-def serve_command(data_dir: Path, *arguments: str, port: int = 0) -> list[str]:
+def serve_command(data_dir: Path | str, *arguments: str, port: int = 0) -> list[str]:
     return [
         *(sys.executable, "-m", "runnel", "serve"),
         *("--host", "127.0.0.1", "--port", str(port), "--data-dir", str(data_dir)),
@@ -83,9 +83,11 @@ class BrokerProcess:
         arguments: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
         port: int = 0,
+        more_dirs: Sequence[Path] = (),
         stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
         self.data_dir = data_dir
+        self._dirs = ",".join(str(path) for path in (data_dir, *more_dirs))
         self.port = port
         self._stop_timeout_s = stop_timeout_s
         self.ready_file = data_dir.with_name(data_dir.name + ".ready")
@@ -101,7 +103,7 @@ class BrokerProcess:
         assert self._process is None, "the broker is running"
         self.ready_file.unlink(missing_ok=True)
         command = serve_command(
-            self.data_dir,
+            self._dirs,
             *("--ready-file", str(self.ready_file)),
             *self._arguments,
             port=self.port,

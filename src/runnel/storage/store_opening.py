@@ -25,6 +25,7 @@ from runnel.storage.checkpoints import (
 )
 from runnel.storage.data_folder import DataFolder, holds_log, read_data_folder
 from runnel.storage.folder import Notice
+from runnel.storage.lock import LOCK_FILE
 from runnel.storage.log import Log
 from runnel.storage.recovery import Wanted, load_log
 from runnel.storage.store_moving import MovingStore
@@ -124,6 +125,7 @@ class OpeningStore(MovingStore):
         for directory in list(self.dirs):
             try:
                 self._make_data_folder(directory)
+                self._disk.open(f"{directory}/{LOCK_FILE}", create=True).close()  # can be written
                 directory_id = self._check_identity(directory)
                 marker = read_or_none(self._disk, f"{directory}/{CLEAN_SHUTDOWN}")
                 boot = read_or_none(self._disk, f"{directory}/{BOOT}")

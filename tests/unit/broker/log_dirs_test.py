@@ -168,6 +168,23 @@ def test_moves_that_are_refused_or_need_nothing() -> None:
     at_desk(test, TWO)
 
 
+def test_a_move_that_a_stop_cut_short_is_finished_after_the_next_start() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        sent = [b"%d" % n + b"x" * 400_000 for n in range(30)]
+        for value in sent:
+            await produce(desk, batch(value))
+        assert await move(desk, "/data/b") == 0
+        await asyncio.sleep(0.001)
+        assert desk.broker._logs.futures, "it is under way"
+        await desk.restart()
+        await asyncio.sleep(5)
+        assert await folders(desk) == {"/data/a": [], "/data/b": [("t", 0, False)]}
+        assert await read(desk) == sent
+
+    at_desk(test, TWO)
+
+
 def test_a_move_is_taken_back_and_a_deleted_topic_leaves_nothing() -> None:
     async def test(desk: Desk) -> None:
         topic_id = await create(desk)
@@ -198,5 +215,37 @@ def test_a_folder_that_fails_costs_the_move_and_not_the_log(operation: str) -> N
         assert await folders(desk) == {"/data/a": [("t", 0, False)], "/data/b": []}
         assert (await produce(desk, batch(b"w"))).base_offset == 1
         assert await read(desk) == [b"v", b"w"]
+
+    at_desk(test, TWO)
+
+
+def test_a_folder_that_is_gone_at_the_start_takes_only_its_own_partitions_offline() -> None:
+    """And they are not made anew, neither at the start nor when their topic changes."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=2)
+        for index in (0, 1):
+            await produce(desk, batch(b"v"), index=index)
+        for _ in range(2):
+            disk_of(desk).fail("open", EIO, path="/data/b/.lock")
+            await desk.restart()
+            assert (await produce(desk, batch(b"w"))).base_offset == 1
+            there = await produce(desk, batch(b"w"), index=1)
+            assert there.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            response = await desk.ask(DescribeLogDirsRequest(topics=None))
+            codes = {folder.log_dir: folder.error_code for folder in response.results}
+            assert codes == {"/data/a": 0, "/data/b": ErrorCode.KAFKA_STORAGE_ERROR}
+            assert await move(desk, "/data/b") == ErrorCode.LOG_DIR_NOT_FOUND
+            new = await create(desk, "new", 2)
+            assert (await produce(desk, batch(b"n"), topic="new", index=1)).error_code == 0
+            state = DeleteTopicState(topic_id=new)
+            await desk.ask(DeleteTopicsRequest(topics=[state]))
+            disk_of(desk).heal()
+            await desk.restart()
+            assert (await produce(desk, batch(b"w"), index=1)).error_code == 0
+            await desk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]))
+            await create(desk, partitions=2)
+            for index in (0, 1):
+                await produce(desk, batch(b"v"), index=index)
 
     at_desk(test, TWO)
