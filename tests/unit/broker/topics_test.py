@@ -29,6 +29,19 @@ def test_creating_topics_refuses_what_kafka_refuses() -> None:
             ),
             40,
         ),
+        "metadata": (
+            CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1),
+            42,
+        ),
+        "value": (
+            CreatableTopic(
+                name="n",
+                num_partitions=1,
+                replication_factor=1,
+                configs=[CreatableTopicConfig(name="retention.ms", value="soon")],
+            ),
+            40,
+        ),
         "assignment": (
             CreatableTopic(
                 name="n",
@@ -88,6 +101,22 @@ def test_deleting_topics_by_name_and_id() -> None:
         again = await create(desk)
         assert again
         assert (await offset_at(desk, -1)).offset == 0, "a new topic starts empty"
+
+    at_desk(test)
+
+
+def test_a_topic_named_twice_is_not_deleted() -> None:
+    async def test(desk: Desk) -> None:
+        topic_id = await create(desk)
+        await create(desk, "u")
+        old = await desk.ask(DeleteTopicsRequest(topic_names=["t", "u", "t"]), 5)
+        told = {each.name: each.error_code for each in old.responses}
+        assert told == {"t": ErrorCode.INVALID_REQUEST, "u": 0}
+        twice = [DeleteTopicState(topic_id=topic_id)] * 2
+        new = await desk.ask(DeleteTopicsRequest(topics=[*twice, DeleteTopicState()]))
+        assert [each.error_code for each in new.responses] == [ErrorCode.INVALID_REQUEST] * 2
+        assert new.responses[0].error_message == "Duplicate topic id."
+        assert [t.name for t in (await desk.ask(MetadataRequest(topics=None))).topics] == ["t"]
 
     at_desk(test)
 

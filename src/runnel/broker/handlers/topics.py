@@ -15,7 +15,7 @@ from runnel.broker.security import Operation, Resource
 from runnel.cluster.topics import Assignment, NewTopic
 from runnel.config.effective import effective_topic_configs
 from runnel.errors import ErrorCode, RunnelError
-from runnel.types import NO_TOPIC_ID
+from runnel.types import NO_TOPIC_ID, TopicId
 from runnel.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -30,6 +30,7 @@ from runnel.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
+METADATA_TOPIC: Final = "__cluster_metadata"  # of KRaft; a folder that Kafka wrote may hold it
 FIRST_VERSION_BY_ID: Final = 6
 FIRST_STRICT_CREATION: Final = 6  # the first versions that may say THROTTLING_QUOTA_EXCEEDED
 FIRST_STRICT_DELETION: Final = 5
@@ -40,15 +41,21 @@ async def create_topics(
 ) -> CreateTopicsResponse:
     quota = services.mutations(context, strict_since=FIRST_STRICT_CREATION)
     counts = Counter(topic.name for topic in request.topics)
-    results: list[CreatableTopicResult] = []
+    results = [
+        CreatableTopicResult(
+            name=name,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message="Duplicate topic name.",
+        )
+        for name, count in counts.items()
+        if count > 1
+    ]
     for topic in request.topics:
+        if counts[topic.name] > 1:
+            continue
         try:
-            if counts[topic.name] > 1:
-                raise RunnelError(ErrorCode.INVALID_REQUEST, f"{topic.name} is given twice")
             results.append(await _create(context, services, topic, request.validate_only, quota))
         except RunnelError as error:
-            if counts[topic.name] > 1 and any(done.name == topic.name for done in results):
-                continue
             results.append(
                 CreatableTopicResult(
                     name=topic.name, error_code=error.code, error_message=str(error)
@@ -66,6 +73,10 @@ async def _create(
 ) -> CreatableTopicResult:
     if not context.may(Operation.CREATE, Resource.TOPIC, topic.name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic.name)
+    if topic.name == METADATA_TOPIC:
+        raise RunnelError(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {topic.name} is prohibited."
+        )
     configs = {config.name: config.value for config in topic.configs}
     new = NewTopic(
         name=topic.name,
@@ -107,8 +118,27 @@ async def delete_topics(
     asked = request.topics
     if context.api_version < FIRST_VERSION_BY_ID:
         asked = [DeleteTopicState(name=name) for name in request.topic_names]
-    responses = [await _delete(context, services, state, quota) for state in asked]
+    counts = Counter(state.name or state.topic_id for state in asked)
+    responses = [
+        _twice(what) for what, count in counts.items() if count > 1 and what != NO_TOPIC_ID
+    ]
+    for state in asked:
+        what = state.name or state.topic_id
+        if counts[what] == 1 or what == NO_TOPIC_ID:
+            responses.append(await _delete(context, services, state, quota))
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=responses)
+
+
+def _twice(what: str | TopicId) -> DeletableTopicResult:
+    if isinstance(what, str):
+        return DeletableTopicResult(
+            name=what,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message="Duplicate topic name.",
+        )
+    return DeletableTopicResult(
+        topic_id=what, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic id."
+    )
 
 
 async def _delete(
@@ -118,15 +148,19 @@ async def _delete(
     name = state.name
     try:
         if by_id and name is not None:
-            raise RunnelError(ErrorCode.INVALID_REQUEST, "a topic is named by name or by id")
+            raise RunnelError(
+                ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+            )
         if not by_id and not name:
-            raise RunnelError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
+            raise RunnelError(
+                ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."
+            )
         image = services.image
         topic = image.topics_by_id.get(state.topic_id) if by_id else image.topics.get(name or "")
         if topic is None:
             raise RunnelError(
                 ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                "This server does not host this topic.",
+                f"This server does not host this topic{' ID' if by_id else '-partition'}.",
             )
         name = topic.name
         if not context.may(Operation.DELETE, Resource.TOPIC, name):
