@@ -223,6 +223,8 @@ def test_a_reader_that_leaves_is_no_error_to_tell(runnel: Runnel) -> None:
     [
         (["produce", "t", "--key", "a", "--key-separator", ":"], "contradict", "leave one out"),
         (["produce", "t", "--file", "/no/such"], "No such file", "Name a file"),
+        (["produce", "t", "--file", "/"], "Is a directory", "Name a file"),
+        (["produce", "\udcff"], "not UTF-8", "names have to be"),
         (["produce", "t", "--header", "h"], "--header wants NAME=VALUE", "not 'h'"),
         (["produce", "t", "--timestamp", "soon"], "'soon' is no time", "write 2026"),
         (["produce", "t", "--compression", "rar"], "rar", "--help"),

@@ -1,5 +1,7 @@
 """`runnel topic` as a user runs it: a process of its own against a broker process."""
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +76,25 @@ def test_no_broker(runnel: Runnel) -> None:
     done = runnel.inside("topic", "list", "--bootstrap-server", "127.0.0.1:1")
     assert done.status == 1 and done.err.count("\n") == 1
     assert "127.0.0.1:1: Connection refused" in done.err and "'runnel serve'" in done.err
+
+
+def test_what_answers_is_no_broker(runnel: Runnel) -> None:
+    """A web server says so of itself, in bytes that would be a reply of a gigabyte."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "{}:{}".format(*server.getsockname())
+        answering = threading.Thread(target=_answer_as_http, args=(server,))
+        answering.start()
+        done = runnel.inside("topic", "list", "--bootstrap-server", address)
+        answering.join()
+    assert done.status == 1 and done.err.count("\n") == 1
+    assert f"{address}: what answered is not Kafka's protocol" in done.err
+
+
+def _answer_as_http(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(1)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_delete(runnel: Runnel) -> None:

@@ -14,7 +14,7 @@ import typer
 from runnel.cli import config, quota, storage, topic
 from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
-from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, CommandError, examples
+from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, CommandError, examples
 from runnel.cli.produce import PRODUCE_EXAMPLES, produce
 
 # Their options are read by argparse, so that they start without this framework.
@@ -97,6 +97,8 @@ def main(argv: Sequence[str]) -> int:
         return _failed(str(error), error.status)
     except _Misused as error:
         return _told_misuse(cast(typer.BadParameter, error))
+    except UnicodeEncodeError:  # an argument of bytes that are no text, where text is needed
+        return _failed("An argument is not UTF-8: names have to be.", EXIT_REFUSED)
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED

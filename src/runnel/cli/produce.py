@@ -1,5 +1,6 @@
 """`runnel produce`: send lines, JSON objects or a whole file to a topic."""
 
+import errno
 import os
 import sys
 import time
@@ -128,12 +129,12 @@ def produce(
     if key_separator is not None and how != Format.LINES:
         raise CommandError(f"--key-separator is for lines, not for --format {how}.")
     template = Template(
-        key=None if key is None else key.encode(),
+        key=None if key is None else os.fsencode(key),
         headers=_headers(header or []),
         timestamp_ms=None if timestamp is None else _timestamp(timestamp),
         partition=partition,
-        key_separator=None if key_separator is None else key_separator.encode(),
-        null=None if null is None else null.encode(),
+        key_separator=None if key_separator is None else os.fsencode(key_separator),
+        null=None if null is None else os.fsencode(null),
     )
     fd, size_bytes = _opened(file)
     started = time.monotonic()
@@ -179,8 +180,12 @@ def _entries(fd: int, how: Format, template: Template) -> Iterator[list[Entry]]:
 def _opened(file: Path | None) -> tuple[int, int | None]:
     """Descriptor to read from, and how many bytes there are if that is known."""
     if file is None:
+        if sys.stdin is None:
+            raise CommandError("There is no standard input to read: name a file with --file.")
         return sys.stdin.fileno(), None
     try:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         fd = os.open(file, os.O_RDONLY)
         return fd, os.fstat(fd).st_size
     except OSError as error:
@@ -194,7 +199,7 @@ def _headers(texts: list[str]) -> list[tuple[str, bytes | None]]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise CommandError(f"--header wants NAME=VALUE, not {text!r}.")
-        pairs.append((name, value.encode()))
+        pairs.append((name, os.fsencode(value)))
     return pairs
 
 

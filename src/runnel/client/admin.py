@@ -9,7 +9,6 @@ from enum import IntEnum
 from typing import Final
 
 from runnel.client.cluster import Cluster, RefusedError, ensure_there
-from runnel.errors import ErrorCode
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from runnel.wire.messages.create_topics import (
@@ -186,17 +185,11 @@ def list_offsets(cluster: Cluster, topic: str, wanted: Mapping[int, int]) -> dic
     """
 
     def attempt() -> dict[int, int]:
-        leaders = cluster.leaders(topic)
-        for index in wanted:
-            if index not in leaders:
-                raise RefusedError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"topic {topic} has no partition {index}; it has {len(leaders)}",
-                )
+        leaders = cluster.leaders(topic, wanted)
         found: dict[int, int] = {}
-        for node_id in {leaders[index].node_id for index in wanted}:
-            here = [index for index in wanted if leaders[index].node_id == node_id]
-            found |= _list_offsets_of(cluster, node_id, topic, {at: wanted[at] for at in here})
+        for node_id in set(leaders.values()):
+            here = {at: wanted[at] for at in wanted if leaders[at] == node_id}
+            found |= _list_offsets_of(cluster, node_id, topic, here)
         return found
 
     return cluster.retried(attempt)

@@ -6,11 +6,11 @@ passing (an election, a quota) is tried again until the time-out.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from runnel.client.raw import Address, ClosedError, WireClient
+from runnel.client.raw import Address, ClosedError, NotKafkaError, WireClient
 from runnel.errors import ErrorCode, WireError
 from runnel.wire.apis import APIS, ApiKey
 from runnel.wire.messages.metadata import (
@@ -75,11 +75,6 @@ class RefusedError(ClientError):
         text = message or self.code.name
         named = subject.rpartition(" ")[2] in text  # of `topic orders` the name is enough
         super().__init__(text if named else f"{subject}: {text}")
-
-
-class Leader(NamedTuple):
-    node_id: int
-    leader_epoch: int
 
 
 def addresses_of(bootstrap: str) -> list[Address]:
@@ -199,20 +194,30 @@ class Cluster:
         return self.retried(attempt)
 
     def leaders(
-        self, name: str, *, create: bool = False, reconnect: bool = False
-    ) -> dict[int, Leader]:
-        """Who leads each partition; waits until all are led. Raises ClientError."""
+        self,
+        name: str,
+        partitions: Collection[int] | None = None,
+        *,
+        create: bool = False,
+        reconnect: bool = False,
+    ) -> dict[int, int]:
+        """The broker that leads each of these partitions, or of all; waits until they are led.
 
-        def attempt() -> dict[int, Leader]:
-            found = self.topic(name, create=create)
-            without = [row.partition_index for row in found.partitions if row.leader_id < 0]
-            if without:
-                message = f"partition {without[0]} of {name} has no leader"
-                raise RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, message, name)
-            return {
-                row.partition_index: Leader(row.leader_id, row.leader_epoch)
-                for row in found.partitions
-            }
+        Raises ClientError, also for a partition that the topic does not have.
+        """
+
+        def attempt() -> dict[int, int]:
+            rows = self.topic(name, create=create).partitions
+            leaders = {row.partition_index: row.leader_id for row in rows}
+            wanted = leaders if partitions is None else partitions
+            for at in wanted:
+                if at not in leaders:
+                    message = f"topic {name} has no partition {at}; it has {len(leaders)}"
+                    raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+                if leaders[at] < 0:
+                    message = f"partition {at} of {name} has no leader"
+                    raise RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, message)
+            return {at: leaders[at] for at in wanted}
 
         return self.retried(attempt, reconnect=reconnect)
 
@@ -242,8 +247,13 @@ class Cluster:
                 client = WireClient(
                     (host, port), timeout_s=CONNECT_TIMEOUT_S, client_id=self._client_id
                 )
-                _ = client.versions
+            except OSError as error:
+                failures.append(f"{host}:{port}: {_reason(error)}")
+                continue
+            try:
+                _ = client.versions  # whoever answers this is a broker
             except (OSError, ClosedError, WireError) as error:
+                client.close()
                 failures.append(f"{host}:{port}: {_reason(error)}")
                 continue
             client.sock.settimeout(self.timeout_s)
@@ -283,6 +293,6 @@ def _reason(error: Exception) -> str:
         return "no answer in time"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    if isinstance(error, WireError):
+    if isinstance(error, WireError | NotKafkaError):
         return f"what answered is not Kafka's protocol ({error})"
     return str(error) or "the connection was closed"

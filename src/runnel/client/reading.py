@@ -64,12 +64,13 @@ class Reader:
         Raises ClientError, also if the cluster stays without an answer for its time-out.
         """
         failed_since: float | None = None
-        leaders, topic = self._cluster.leaders(self._topic), self._cluster.topic(self._topic)
+        leaders = self._cluster.leaders(self._topic, self._next)
+        topic = self._cluster.topic(self._topic)
         while self._next:
             failure: ClientError | None = None
-            nodes = sorted({leaders[partition].node_id for partition in self._next})
+            nodes = sorted({leaders[at] for at in self._next})
             for node_id in nodes:
-                here = [at for at in self._next if leaders[at].node_id == node_id]
+                here = [at for at in self._next if leaders[at] == node_id]
                 try:
                     rows = self._fetch(node_id, topic.topic_id, here, MAX_WAIT_MS // len(nodes))
                 except UnreachableError as error:
@@ -87,7 +88,7 @@ class Reader:
             if time.monotonic() - failed_since > self._cluster.timeout_s:
                 raise failure
             time.sleep(BACKOFF_S)
-            leaders = self._cluster.leaders(self._topic, reconnect=True)
+            leaders = self._cluster.leaders(self._topic, self._next, reconnect=True)
             topic = self._cluster.topic(self._topic)
 
     def _fetch(

@@ -126,7 +126,7 @@ class Sender:
         by_leader: dict[int, dict[int, _Batch]] = {}
         for _ in range(len(batches)):
             batch = batches.popleft()
-            here = by_leader.setdefault(self._leaders[batch.partition].node_id, {})
+            here = by_leader.setdefault(self._leaders[batch.partition], {})
             if batch.partition in here:  # the later half of what was too large
                 batches.append(batch)
             else:
