@@ -28,9 +28,11 @@ def bounds(text: str) -> dict[str, object]:
         return {n: int(v) for n, v in zip(names, found.groups(), strict=True) if v is not None}
     any_case = text.startswith("(case insensitive) ")
     text = text.removeprefix("(case insensitive) ")
-    if text.startswith("[") and text.endswith("]") and "by_duration" not in text:
-        choices = tuple(part.strip() for part in text[1:-1].split(","))
-        return {"choices": choices} | ({"any_case": True} if any_case else {})
+    if text.startswith("[") and text.endswith("]"):
+        parts = [part.strip() for part in text[1:-1].split(",")]
+        choices = tuple(part for part in parts if not part.startswith("by_duration"))
+        more = {"any_case": any_case, "by_duration": len(choices) < len(parts)}
+        return {"choices": choices} | {key: True for key, is_set in more.items() if is_set}
     return {"not_empty": True} if text in ("non-empty string", "non-empty list") else {}
 
 

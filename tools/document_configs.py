@@ -45,7 +45,7 @@ def default(definition: Definition) -> str:
 
 def limits(definition: Definition) -> str:
     if definition.choices:
-        return ", ".join(definition.choices)
+        return ", ".join(definition.choices) + (", by_duration:..." * definition.by_duration)
     low, high = definition.minimum, definition.maximum
     if low is None and high is None:
         return definition.type

@@ -101,6 +101,8 @@ def test_folders_of_two_clusters_or_brokers_are_refused(tmp_path: Path) -> None:
     assert IDS[0] in message and IDS[1] in message and "leave one of them out" in message
     message = refused(tmp_path, "--data-dir", f"{tmp_path}/new,{tmp_path}/a,{tmp_path}/c")
     assert "broker 1" in message and "broker 2" in message
+    message = refused(tmp_path, "--data-dir", f"{tmp_path}/a,{tmp_path}/../{tmp_path.name}/a")
+    assert "are one folder" in message
     message = refused(tmp_path, "--data-dir", str(tmp_path / "c"), "--broker-id", "5")
     assert "belongs to broker 2, not 5" in message
 

@@ -98,6 +98,11 @@ def _ensure_room(folder: Path, option: str) -> None:
 def _ensure_one_owner(settings: Settings, folders: list[str]) -> None:
     disk = OsDisk()
     first, *others = folders
+    seen: dict[Path, str] = {}
+    for folder in folders:
+        one = seen.setdefault(Path(folder).resolve(), folder)
+        if one is not folder:
+            raise ConfigError(f"log.dirs: {one} and {folder} are one folder; remove one of them")
     known = {folder: read_identity(disk, folder) for folder in folders}
     owners = {folder: meta for folder, meta in known.items() if meta is not None}
     for folder, meta in owners.items():

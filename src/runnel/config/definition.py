@@ -5,6 +5,7 @@ text, and DescribeConfigs gives it back. `parse` accepts exactly what Kafka's Co
 """
 
 import math
+import re
 from typing import Literal, NamedTuple
 
 Scope = Literal["topic", "group", "broker"]
@@ -28,6 +29,11 @@ _TYPE_CODES: dict[Type, int] = {
     "class": 8,
     "password": 9,
 }
+# Java's Duration, which knows no months and, here, no negative numbers.
+_BY_DURATION = re.compile(
+    r"by_duration:P(?=.)(\d{1,9}D)?(T(?=.)(\d{1,12}H)?(\d{1,12}M)?(\d{1,15}([.,]\d{0,9})?S)?)?",
+    re.IGNORECASE,
+)
 _BITS = {"short": 16, "int": 32, "long": 64}
 
 
@@ -44,6 +50,7 @@ class Definition(NamedTuple):
     maximum: int | float | None = None
     besides: int | None = None  # one value allowed outside the bounds
     choices: tuple[str, ...] = ()
+    by_duration: bool = False  # besides the choices, `by_duration:` and an ISO 8601 duration
     any_case: bool = False
     not_empty: bool = False
     update: Update = "read-only"  # "cluster-wide" for what is dynamic and belongs to no broker
@@ -116,6 +123,11 @@ class Definition(NamedTuple):
             self._check_bounds(value)
         elif isinstance(value, tuple):
             self._check_list(value)
+        elif isinstance(value, str) and self.by_duration:
+            if value not in self.choices and not _BY_DURATION.fullmatch(value):
+                raise self._wrong(
+                    value, f"it must be {', '.join(self.choices)} or by_duration:PnDTnHnMn.nS"
+                )
         elif isinstance(value, str) and self.choices:
             allowed = [c.lower() for c in self.choices] if self.any_case else self.choices
             if (value.lower() if self.any_case else value) not in allowed:

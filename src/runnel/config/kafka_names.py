@@ -42,7 +42,7 @@ KAFKA_NAMES: tuple[Definition, ...] = (
     Definition("group", "consumer.heartbeat.interval.ms", "int", "5000", minimum=1, update="cluster-wide"),
     Definition("group", "consumer.session.timeout.ms", "int", "45000", minimum=1, update="cluster-wide"),
     Definition("group", "share.assignment.interval.ms", "int", "1000", minimum=0, update="cluster-wide"),
-    Definition("group", "share.auto.offset.reset", "string", "latest", update="cluster-wide"),
+    Definition("group", "share.auto.offset.reset", "string", "latest", choices=("latest", "earliest"), by_duration=True, update="cluster-wide"),
     Definition("group", "share.delivery.count.limit", "int", "5", minimum=2, update="cluster-wide"),
     Definition("group", "share.heartbeat.interval.ms", "int", "5000", minimum=1, update="cluster-wide"),
     Definition("group", "share.isolation.level", "string", "read_uncommitted", choices=("read_committed", "read_uncommitted"), update="cluster-wide"),

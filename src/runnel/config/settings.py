@@ -122,7 +122,13 @@ def load(
             warnings.append(f"{name} has no effect in this version")
         elif definition.status == "refused" and given[name].strip() not in ("", definition.default):
             raise ConfigError(f"{name} is not supported, it cannot be set to {given[name][:200]!r}")
-    return _build(_Values(given), warnings), warnings
+    values = _Values(given)
+    if values.names("process.roles") == ("controller",):
+        raise ConfigError(
+            "process.roles=controller: this is the configuration of a controller alone, and Runnel"
+            " needs none; use a broker's"
+        )
+    return _build(values, warnings), warnings
 
 
 def _build(values: _Values, warnings: list[str]) -> Settings:

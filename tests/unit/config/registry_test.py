@@ -5,8 +5,10 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 from runnel.config import kafka_names
-from runnel.config.definition import Definition
+from runnel.config.definition import ConfigError, Definition
 from runnel.config.registry import BROKER, GROUP, TOPIC
 from runnel.config.support import (
     AWAITED,
@@ -88,3 +90,28 @@ def test_loading_the_package_brings_in_nothing_heavy() -> None:
     loaded = set(done.stdout.split())
     assert "runnel.config.settings" in loaded
     assert not loaded & {"yaml", "difflib", "asyncio", "logging", "sqlite3", "runnel.cluster"}
+
+
+def test_a_reset_by_duration_is_a_duration_of_javas() -> None:
+    definition = GROUP["share.auto.offset.reset"]
+    for right in (
+        "latest",
+        "earliest",
+        "by_duration:P1D",
+        "by_duration:PT1H30.5S",
+        "by_duration:pt1m",
+    ):
+        definition.parse(right)
+    for wrong in (
+        "",
+        "none",
+        "by_duration:",
+        "by_duration:P",
+        "by_duration:PT",
+        "by_duration:P1M",
+        "by_duration:PT-1S",
+        "by_duration:1D",
+        "Latest",
+    ):
+        with pytest.raises(ConfigError, match="by_duration"):
+            definition.parse(wrong)

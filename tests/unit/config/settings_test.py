@@ -120,6 +120,7 @@ def test_java_properties() -> None:
         ({"node.id": "1", "broker.id": "2"}, "must be the same"),
         ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited"),
         ({"log.dirs": "a,,b"}, "names no folder"),
+        ({"process.roles": "controller"}, "of a controller alone"),
         ({"max.connections.per.ip.overrides": "host"}, "is not host:count"),
     ],
 )
