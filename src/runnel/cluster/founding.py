@@ -2,7 +2,6 @@
 
 import base64
 from random import Random
-from uuid import UUID
 
 from runnel.cluster import decide, values
 from runnel.cluster.image import load
@@ -40,11 +39,13 @@ async def note_adopted(store: MetadataStore, broker_id: int) -> None:
 def new_id(random: Random) -> TopicId:
     """A random UUID whose base64 form no command line takes for an option, as Kafka makes them."""
     while True:
-        raw = UUID(bytes=random.randbytes(16), version=4).bytes
+        raw = bytearray(random.randbytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40  # version 4, drawn at random
+        raw[8] = raw[8] & 0x3F | 0x80
         if not text_of(raw).startswith("-"):
-            return raw
+            return bytes(raw)
 
 
-def text_of(raw: TopicId) -> str:
+def text_of(raw: TopicId | bytearray) -> str:
     """As Kafka writes a UUID: base64 for URLs, without padding."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

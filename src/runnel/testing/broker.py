@@ -5,9 +5,9 @@ The port that the first start picked is kept, so that clients find the broker ag
 """
 
 import asyncio
+import os
 import shutil
 import tempfile
-import uuid
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -186,7 +186,7 @@ class RunnelBroker:
         """Returns the name, which is a new one if none is given. Raises BrokerError."""
         from runnel.testing.topics import create_topic
 
-        name = f"topic-{uuid.uuid4().hex[:12]}" if name is None else name
+        name = f"topic-{os.urandom(6).hex()}" if name is None else name
         configs = {key: _text(value) for key, value in (config or {}).items()}
         create_topic((HOST, self.port), name, partitions, configs)
         return name

@@ -6,8 +6,8 @@ broker or needs other settings starts one with `start_runnel_broker`. Nothing is
 test asks for a fixture.
 """
 
+import os
 import re
-import uuid
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ def runnel_broker(pytestconfig: pytest.Config) -> "Iterator[RunnelBroker]":
 def runnel_topic(runnel_broker: "RunnelBroker", request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a new topic with one partition on `runnel_broker`, deleted after the test."""
     test = _NOT_IN_A_NAME.sub("-", request.node.name)[:80]
-    name = runnel_broker.create_topic(f"{test}-{uuid.uuid4().hex[:8]}")
+    name = runnel_broker.create_topic(f"{test}-{os.urandom(4).hex()}")
     yield name
     runnel_broker.delete_topic(name)
 
