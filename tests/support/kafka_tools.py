@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -26,6 +26,17 @@ CACHE = ROOT / "build/compat"
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"  # fixed, so that tests can name it
 START_TIMEOUT_S = 60.0
+# What a broker without others needs; its own topics have one partition, so that it starts soon.
+ALONE: Final[Mapping[str, str]] = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 STOP_TIMEOUT_S = 30.0
 TOOL_TIMEOUT_S = 120.0
 MAVEN_TIMEOUT_S = 600.0
@@ -161,14 +172,7 @@ class KafkaBroker:
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.data_dir),
-            "offsets.topic.replication.factor": "1",
-            "offsets.topic.num.partitions": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "transaction.state.log.num.partitions": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
+            **ALONE,
             **self._settings,
         }
         return "".join(f"{name}={value}\n" for name, value in settings.items())

@@ -50,8 +50,9 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:
-    if "node.id" in layers.given:  # Kafka has two names for one number
-        both = {"broker.id": layers.given["node.id"], **layers.given}
+    number = layers.given.get("node.id", layers.given.get("broker.id"))
+    if number is not None:  # Kafka has two names for one number
+        both = {"node.id": number, "broker.id": number, **layers.given}
         layers = layers._replace(given=both)
     merged = layers.merged
     for name in sorted({*BROKER.keys() - _ONLY_IF_SET, *merged}):

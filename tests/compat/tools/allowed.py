@@ -33,6 +33,15 @@ _APIS_TO_COME: Final = "|".join(
     ]
 )
 
+_OWN_DEFAULTS: Final = (
+    r"node\.id|log\.dir|max\.connections"
+    r"|socket\.(listen\.backlog\.size|receive\.buffer\.bytes|send\.buffer\.bytes)"
+)
+_OF_THE_CONTROLLER: Final = (
+    r"process\.roles|controller\.listener\.names|controller\.quorum\.voters"
+    r"|(advertised\.)?listeners|listener\.security\.protocol\.map"
+)
+
 FIELDS: Final = (
     _field(DATA_DIR, r"(?!)", "DATA", "each has a folder of its own"),
     _field("address", r"127\.0\.0\.1([: ])\d+", r"127.0.0.1\1PORT", "each has a port of its own"),
@@ -48,6 +57,18 @@ FIELDS: Final = (
         r"^  runnel\.\S+ sensitive=false synonyms=\{.*\}\n",
         "",
         "Kafka has none of Runnel's own settings",
+    ),
+    _field(
+        "own defaults",
+        rf"^  ({_OWN_DEFAULTS})=.*\n",
+        "",
+        "they differ on purpose, with reasons in docs/configuration.md",
+    ),
+    _field(
+        "controller",
+        rf"^  ({_OF_THE_CONTROLLER})=.*\n",
+        "",
+        "Kafka was told of a controller and its listener beside the broker",
     ),
     _field("hint", r"; did you mean \S+\?", "", "Kafka has no suggestion for a name misspelt"),
     _field(

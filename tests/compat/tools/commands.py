@@ -100,6 +100,7 @@ _CONFIG_COMMANDS = """
 --entity-type brokers --entity-name 1 --alter --add-config message.max.bytes=many
 --entity-type brokers --entity-name 1 --alter --delete-config log.retention.ms
 --entity-type brokers --entity-default --alter --delete-config message.max.bytes
+--entity-type brokers --entity-name 1 --describe --all
 --entity-type brokers --entity-name 9 --describe
 --entity-type brokers --describe
 --entity-type clients --entity-name app --alter --add-config producer_byte_rate=1048576

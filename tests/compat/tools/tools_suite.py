@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.compat.tools.allowed import FIELDS, normalised
 from tests.compat.tools.commands import FILES, TOOLS, Command, commands
-from tests.support.kafka_tools import ROOT, KafkaBroker, KafkaToolError, class_path
+from tests.support.kafka_tools import ALONE, ROOT, KafkaBroker, KafkaToolError, class_path
 from tests.support.process import BrokerProcess
 
 RUNNER = ROOT / "tests/compat/tools/ToolRunner.java"
@@ -62,7 +62,7 @@ def run_all(kind: str, scratch: Path) -> Run:
     if kind == "kafka":
         broker: KafkaBroker | BrokerProcess = KafkaBroker(data_dir, format_options=NO_ELR)
     else:
-        broker = BrokerProcess(data_dir, arguments=["--broker-id", "1"])
+        broker = BrokerProcess(data_dir, settings={"node.id": "1", **ALONE})
     for name, text in FILES.items():
         (scratch / name).write_text(text)
     script, results = scratch / "commands.txt", scratch / "results.txt"
