@@ -4,7 +4,11 @@ Nothing may be found wrong with what a healthy broker is doing, and a kill leave
 end, which the next start cuts.
 """
 
+import contextlib
 import json
+import os
+import pty
+import re
 import subprocess
 import sys
 import threading
@@ -16,6 +20,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.batches import make_batch
 from tests.support.process import StartBroker, environment
 
 PATIENCE_S = 60.0
@@ -104,3 +109,27 @@ def test_after_a_kill_only_an_end_may_be_torn(start_broker: StartBroker) -> None
     analyzed = storage("analyze", broker.data_dir, "killed")
     assert analyzed["messages"] == analyzed["with_key"] == sent
     assert analyzed["value_bytes"]["max"] == 1_000
+
+
+def test_long_work_shows_progress_and_can_be_cancelled(tmp_path: Path) -> None:
+    """On a terminal: a bar, and Ctrl-C ends it with the status of an interrupted command."""
+    folder = tmp_path / "long-0"
+    folder.mkdir()
+    _, raw = make_batch(0, 1)
+    (folder / f"{0:020d}.log").write_bytes(raw * (64_000_000 // len(raw)))
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-m", "runnel", "storage", "analyze", str(folder)]
+        os.execve(sys.executable, command, environment({"TERM": "xterm", "COLUMNS": "100"}))
+    shown, is_cancelled = b"", False
+    with contextlib.suppress(OSError):  # which is how a terminal says that its other end is gone
+        while data := os.read(terminal, 4096):
+            shown += data
+            if not is_cancelled and re.search(rb"analyzing.*[1-9]\d?%", shown, re.DOTALL):
+                os.write(terminal, b"\x03")
+                is_cancelled = True
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert is_cancelled, shown[-500:]
+    assert os.waitstatus_to_exitcode(status) == 130, shown[-500:]
+    assert b"Traceback" not in shown
