@@ -18,7 +18,7 @@ Folder = Annotated[
 ]
 Topic = Annotated[
     str | None,
-    typer.Argument(help="Only this topic, or this partition of it.", metavar="[TOPIC[-PARTITION]]"),
+    typer.Argument(help="Only this topic, or this partition of it.", metavar="TOPIC[-PARTITION]"),
 ]
 
 
