@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 COPIED_AT_ONCE_BYTES: Final = 4 << 20
 REST_BYTES_MAX: Final = 1 << 20  # copied on the loop, with one fsync
 RETRY_MS: Final = 5
+PACE_MS: Final = 20
 UNKNOWN_SPACE: Final = Space(-1, -1)
 
 
@@ -48,10 +49,11 @@ class LogDirs:
 
     def __init__(
         self, logs: LogStore, partitions: Partitions, workers: Workers, ids: Sequence[bytes],
-        paths: Sequence[str],
+        paths: Sequence[str], bytes_per_second: int,
     ) -> None:  # fmt: skip
         self.ids = ids  # of those that are online
         self.paths = paths
+        self.bytes_per_second = bytes_per_second  # of a move; may be changed at any time
         self._logs = logs
         self._partitions = partitions
         self._workers = workers
@@ -147,6 +149,7 @@ class LogDirs:
             if found is not None and not is_near:
                 await uninterrupted(self._workers.run(partial(_copy, found, future)))
                 is_near = future.log_end_offset >= end_offset
+                await self._pace(held, log, path, found.size)
                 continue
             await uninterrupted(self._workers.run(future.flush))
             if log.is_flushing:
@@ -167,12 +170,25 @@ class LogDirs:
             and log.offline is None
         )
 
+    async def _pace(self, held: Partition, log: Log, path: str, size_bytes: int) -> None:
+        """Wait as long as the limit asks for, in short steps: it may be raised meanwhile."""
+        waited_ms = 0
+        while (
+            waited_ms < size_bytes * 1000 // max(self.bytes_per_second, 1)
+            and self._is_wanted(held, log, path)
+        ):  # fmt: skip
+            await asyncio.sleep(PACE_MS / 1000)
+            waited_ms += PACE_MS
+
     def _next(self, log: Log, future: FutureLog) -> FileSlice | None:
         """What is to be copied next; None when the copy has caught up."""
         if not log.log_start_offset <= future.log_end_offset <= log.log_end_offset:
             future.start_again_at(log.log_start_offset)  # retention was faster
         return log.slice(
-            future.log_end_offset, COPIED_AT_ONCE_BYTES, log.log_end_offset, at_least_one=True
+            future.log_end_offset,
+            min(COPIED_AT_ONCE_BYTES, self.bytes_per_second),
+            log.log_end_offset,
+            at_least_one=True,
         )
 
     def _copy_rest(self, log: Log, future: FutureLog) -> bool:

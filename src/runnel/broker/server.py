@@ -97,7 +97,12 @@ class Broker:
             )
         )
         self._log_dirs = LogDirs(
-            logs, self.partitions, ports.workers, opened.directory_ids, settings.log_dirs
+            logs,
+            self.partitions,
+            ports.workers,
+            opened.directory_ids,
+            settings.log_dirs,
+            settings.alter_log_dirs_bytes_per_second,
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -172,6 +177,7 @@ class Broker:
         self.settings = self._services.settings = settings
         self._membership.defaults = _topic_defaults(settings)
         self.partitions.settings_changed(settings)
+        self._log_dirs.bytes_per_second = settings.alter_log_dirs_bytes_per_second
 
     def _make_services(self) -> Services:
         settings, ports = self.settings, self._ports

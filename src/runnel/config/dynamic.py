@@ -27,6 +27,7 @@ THREADS: Final = (
 FIXED: Final = frozenset({"listeners", "listener.security.protocol.map", "cordoned.log.dirs"})
 _PER_IP: Final = "max.connections.per.ip.overrides"
 _NUMBERS: Final[Mapping[str, str]] = {
+    "replica.alter.log.dirs.io.max.bytes.per.second": "alter_log_dirs_bytes_per_second",
     "max.connection.creation.rate": "max_connection_creation_rate",
     "max.connections": "max_connections",
     "max.connections.per.ip": "max_connections_per_ip",

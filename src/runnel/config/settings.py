@@ -59,6 +59,7 @@ class Settings:
     queued_max_request_bytes: int  # -1: bounded by the memory budget alone
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
+    alter_log_dirs_bytes_per_second: int
     fetch_max_bytes: int
     busy_poll_us: int
     quota_window_num: int
@@ -172,6 +173,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
             "max.incremental.fetch.session.cache.slots"
         ),
         max_request_partition_size_limit=number("max.request.partition.size.limit"),
+        alter_log_dirs_bytes_per_second=number("replica.alter.log.dirs.io.max.bytes.per.second"),
         fetch_max_bytes=number("fetch.max.bytes"),
         busy_poll_us=number("runnel.busy.poll.us"),
         quota_window_num=number("quota.window.num"),

@@ -147,6 +147,7 @@ HONOURED_BROKER_NAMES = frozenset(
         "queued.max.request.bytes",
         "quota.window.num",
         "quota.window.size.seconds",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
         "replica.high.watermark.checkpoint.interval.ms",
         "socket.listen.backlog.size",
         "socket.receive.buffer.bytes",

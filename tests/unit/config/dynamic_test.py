@@ -5,6 +5,7 @@ name (`tests/support/effects.py`) sees another behaviour, not just the echo of t
 without an experiment has a reason in one of the lists here, and the counts are printed.
 """
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from runnel.broker.listener import Listener
 from runnel.config.registry import BROKER, GROUP, TOPIC
 from runnel.config.support import AWAITED, SYNONYMS
-from tests.support.asking import create
+from tests.support.asking import batch, create, produce
 from tests.support.configuring import BROKER as BROKER_TYPE
 from tests.support.configuring import TOPIC as TOPIC_TYPE
 from tests.support.configuring import described, set_configs, unset
@@ -47,7 +48,6 @@ NO_EFFECT: dict[str, str] = {
     "follower.replication.throttled.rate": "replication",
     "leader.replication.throttled.rate": "replication",
     "unclean.leader.election.enable": "replication",
-    "replica.alter.log.dirs.io.max.bytes.per.second": "a move between folders is not slowed down",
     "log.cleaner.": "log compaction",
     "group.": "group coordinators",
     "share.coordinator.": "group coordinators",
@@ -102,6 +102,23 @@ async def max_connection_creation_rate(desk: Desk, change: Change) -> None:
     assert listener._may_accept()
 
 
+async def alter_log_dirs_rate(desk: Desk, change: Change) -> None:
+    await create(desk)
+    for _ in range(5):
+        await produce(desk, batch(bytes(800_000)))
+    partition = partition_of(desk)
+
+    async def moves_within(seconds: float, path: str) -> bool:
+        desk.broker._log_dirs.move(partition.topic_partition, path)
+        await asyncio.sleep(seconds)
+        return partition.log.folder.startswith(path)
+
+    assert await moves_within(1, "/more")
+    await change("1000000")
+    assert not await moves_within(2, "/data")
+    assert await moves_within(6, "/data")
+
+
 def broker_experiments() -> dict[str, Experiment]:
     found: dict[str, Experiment] = {
         "max.connection.creation.rate": max_connection_creation_rate,
@@ -109,6 +126,7 @@ def broker_experiments() -> dict[str, Experiment]:
         "max.connections.per.ip": max_connections_per_ip,
         "max.connections.per.ip.overrides": max_connections_per_ip_overrides,
         "producer.id.expiration.ms": producer_id_expiration_ms,
+        "replica.alter.log.dirs.io.max.bytes.per.second": alter_log_dirs_rate,
     }
     for name, experiment in EXPERIMENTS.items():
         for broker_name, factor in SYNONYMS[name]:
@@ -144,7 +162,7 @@ def test_a_brokers_setting_takes_effect(name: str, resource: str) -> None:
         assert await unset(desk, BROKER_TYPE, resource, name) == DONE
         assert desk.broker.settings.log == desk.broker._started.log
 
-    at_desk(test, SETTINGS)
+    at_desk(test, {**SETTINGS, "log.dirs": "/data,/more"})
 
 
 @pytest.mark.parametrize("name", sorted(AWAITED))
