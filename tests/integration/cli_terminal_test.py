@@ -80,6 +80,14 @@ def test_records_cannot_command_the_terminal(runnel: Runnel) -> None:
     assert status == 0 and "\x1b[2J" not in screen and "\\x1b[2Jgone" in screen
 
 
+def test_long_work_shows_how_far_it_is(runnel: Runnel, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("line\n" * 100_000)
+    status, screen = at_terminal(runnel, "produce", "long", "--file", str(lines))
+    assert status == 0 and "sending to long" in screen and "%" in screen
+    assert "sent 100,000 records" in screen
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [

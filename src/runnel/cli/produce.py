@@ -15,6 +15,7 @@ from runnel.cli.connecting import connected
 from runnel.cli.moments import time_of
 from runnel.cli.output import (
     DEFAULT_BOOTSTRAP,
+    Advance,
     AsJson,
     Bootstrap,
     CommandError,
@@ -140,18 +141,25 @@ def produce(
     started = time.monotonic()
     with connected(bootstrap_server) as cluster:
         sender = Sender(cluster, topic, codec=Compression[compression.upper()], acks=ACKS[acks])
-        with progress(f"sending to {topic}", size_bytes) as advance:
-            for entries in _entries(fd, how, template):
-                for entry in entries:
-                    record = entry.record
-                    if record.timestamp < 0:
-                        record = record._replace(timestamp=time.time_ns() // 1_000_000)
-                    sender.add(record, entry.partition)
-                if not entries:
-                    sender.flush()
-                advance(sender.sent.size_bytes)
-            sender.flush()
+        try:
+            with progress(f"sending to {topic}", size_bytes) as advance:
+                _send(_entries(fd, how, template), sender, advance)
+        except CommandError:
+            sender.flush()  # what stands before a line that is no record
+            raise
+        sender.flush()
     _tell(topic, sender.sent, time.monotonic() - started, as_json)
+
+
+def _send(entries_read: Iterator[list[Entry]], sender: Sender, advance: Advance) -> None:
+    for entries in entries_read:
+        for record, partition in entries:
+            if record.timestamp < 0:
+                record = record._replace(timestamp=time.time_ns() // 1_000_000)
+            sender.add(record, partition)
+        if not entries:
+            sender.flush()
+        advance(sender.sent.size_bytes)
 
 
 def _entries(fd: int, how: Format, template: Template) -> Iterator[list[Entry]]:
@@ -171,7 +179,6 @@ def _entries(fd: int, how: Format, template: Template) -> Iterator[list[Entry]]:
                 entries.append(parse(line, number, template))
             except CommandError:
                 yield entries
-                yield []
                 raise
         if entries or not lines:
             yield entries

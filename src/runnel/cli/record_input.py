@@ -41,24 +41,29 @@ class Entry(NamedTuple):
 
 def lines_of(fd: int) -> Iterator[list[bytes]]:
     """Lines without their ends, all that are there; an empty list when there are none just now."""
-    rest = b""
-    number = 0
+    begun: list[bytes] = []  # the pieces of a line whose end is yet to come
+    begun_bytes = number = 0
     while True:
         if not select.select([fd], [], [], 0)[0]:
             yield []
         chunk = os.read(fd, CHUNK_BYTES)
         if not chunk:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
-        number += len(lines)
-        if len(rest) > RECORD_BYTES_MAX:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        begun_bytes += len(first)
+        if begun_bytes > RECORD_BYTES_MAX:
             raise CommandError(
-                f"line {number + 1} is longer than {RECORD_BYTES_MAX >> 20} MiB. Send it as one"
-                " record with --format raw, if the topic takes it that large."
+                f"line {number + 1} is longer than {RECORD_BYTES_MAX >> 20} MiB: part it. All lines"
+                " before it have been sent."
             )
-        yield [line.removesuffix(b"\r") for line in lines]
-    if rest:
-        yield [rest]
+        if others:
+            lines = [b"".join(begun), *others[:-1]]
+            begun, begun_bytes = [others[-1]], len(others[-1])
+            number += len(lines)
+            yield [line.removesuffix(b"\r") for line in lines]
+    if begun_bytes:
+        yield [b"".join(begun)]
 
 
 def whole_of(fd: int) -> bytes:
