@@ -40,7 +40,7 @@ def main() -> int:
         python = _environment(
             wheel, "venv-all", "pytest>=8", "confluent-kafka>=2.6", "pytest-asyncio", *others
         )
-        return status or _pytest(python, documented)
+        return max(status, _pytest(python, documented))
 
 
 def _pytest(python: Path, folder: Path) -> int:
