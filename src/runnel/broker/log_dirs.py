@@ -24,7 +24,9 @@ from runnel.types import FileSlice, TopicPartition
 
 _log = logging.getLogger(__name__)
 COPIED_AT_ONCE_BYTES: Final = 4 << 20
-REST_BYTES_MAX: Final = 1 << 20  # copied on the loop, with one fsync
+# Copied on the loop, with one fsync: at first so much, and twice that whenever it was not enough,
+# or a log that is written fast would never arrive.
+REST_BYTES, REST_BYTES_MAX = 64 << 10, 4 << 20
 RETRY_MS: Final = 5
 PACE_MS: Final = 20
 UNKNOWN_SPACE: Final = Space(-1, -1)
@@ -132,10 +134,14 @@ class LogDirs:
                     _log.error("%s is not moved to %s: %s", partition, path, error)
                 if self._wanted.get(partition) == path:
                     del self._wanted[partition]
-                try:
-                    self._logs.abandon_move(partition)
-                except OSError as error:
-                    _log.error("files of a move stay until the next start: %s", error)
+                await self._discard(self._logs.abandon_move(partition))
+
+    async def _discard(self, future: FutureLog | None) -> None:
+        if future is not None:
+            try:
+                await uninterrupted(self._workers.run(future.discard))
+            except OSError as error:
+                _log.error("files of a move stay until the next start: %s", error)
 
     async def _move(self, partition: TopicPartition, path: str) -> None:
         held = self._partitions.find(*partition)
@@ -143,7 +149,7 @@ class LogDirs:
             return
         log = held.log
         future = self._logs.begin_move(log, path)
-        is_near = False
+        is_near, rest_bytes = False, REST_BYTES
         while self._is_wanted(held, log, path):
             end_offset, found = log.log_end_offset, self._next(log, future)
             if found is not None and not is_near:
@@ -154,12 +160,12 @@ class LogDirs:
             await uninterrupted(self._workers.run(future.flush))
             if log.is_flushing:
                 await asyncio.sleep(RETRY_MS / 1000)
-            elif self._is_wanted(held, log, path) and self._copy_rest(log, future):
+            elif self._is_wanted(held, log, path) and self._copy_rest(log, future, rest_bytes):
                 held.replace_log(self._logs.end_move(log, future))
                 _log.info("%s was moved to %s", partition, path)
                 return
             else:
-                is_near = False
+                is_near, rest_bytes = False, min(2 * rest_bytes, REST_BYTES_MAX)
 
     def _is_wanted(self, held: Partition, log: Log, path: str) -> bool:
         """Not once the topic is deleted, the log has failed, or somebody thought better of it."""
@@ -191,12 +197,12 @@ class LogDirs:
             at_least_one=True,
         )
 
-    def _copy_rest(self, log: Log, future: FutureLog) -> bool:
+    def _copy_rest(self, log: Log, future: FutureLog, limit_bytes: int) -> bool:
         """False if it is too much for the loop to wait for."""
         copied_bytes = 0
         while (found := self._next(log, future)) is not None:
             copied_bytes += found.size
-            if copied_bytes > REST_BYTES_MAX:
+            if copied_bytes > limit_bytes:
                 return False
             _copy(found, future)
         return True

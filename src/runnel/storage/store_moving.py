@@ -66,11 +66,9 @@ class MovingStore(CheckpointingStore):
         self._adopt(log, directory)
         return log
 
-    def abandon_move(self, partition: TopicPartition) -> None:
-        """Raises OSError: then the files stay until the next start."""
-        future = self.futures.pop(partition, None)
-        if future is not None:
-            future.discard()
+    def abandon_move(self, partition: TopicPartition) -> FutureLog | None:
+        """The copy that is not needed, if there is one; the caller discards it, in a thread."""
+        return self.futures.pop(partition, None)
 
     def _settle_moves(self, contents: Mapping[str, DataFolder]) -> None:
         """At a start: what a stop or a crash left of moves. Raises OSError."""
