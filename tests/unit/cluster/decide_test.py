@@ -8,7 +8,13 @@ from runnel.cluster import decide, values
 from runnel.cluster.decide import BrokerInfo, Transaction
 from runnel.cluster.image import Broker, Image, Topic
 from runnel.cluster.placement import place
-from runnel.cluster.topics import MAX_PARTITIONS_PER_TOPIC, Assignment, NewTopic, TopicDefaults
+from runnel.cluster.topics import (
+    MAX_PARTITIONS_PER_TOPIC,
+    Assignment,
+    NewPartitions,
+    NewTopic,
+    TopicDefaults,
+)
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import MAX_TXN_OPERATIONS, Compare, Delete, Put
 
@@ -137,6 +143,32 @@ def test_the_name_of_a_topic_is_written_last_and_deleted_first() -> None:
         ensure_sound(swept)
         assert sum(isinstance(w, Delete) for t in swept for w in t.writes) == count + 1
     assert decide.sweep(THREE, TERM) == []
+
+
+def test_a_topic_grows_in_ascending_order_and_only_while_it_is_the_same() -> None:
+    topic = plan(NewTopic("t", 2, 2, configs={"min.insync.replicas": "2"}))
+    topic = topic._replace(mod_revision=44)
+    image = cluster(ready(1), ready(2), ready(3), topics=[topic])
+    added = decide.plan_partitions(image, NewPartitions("t", 302), DEFAULTS, start=5)
+    assert [partition.index for partition in added] == list(range(2, 302))
+    assert {(len(partition.replicas), partition.min_isr) for partition in added} == {(2, 2)}
+    transactions = decide.add_partitions(TERM, topic, added)
+    ensure_sound(transactions)
+    written = [write.key for transaction in transactions for write in transaction.writes]
+    assert written == [values.partition_key(TOPIC_ID, index) for index in range(2, 302)]
+    for transaction in transactions:
+        # A topic of that name that was made since has another revision.
+        assert Compare(values.topic_key("t"), "mod_revision", 44) in transaction.compares
+        for write in transaction.writes:
+            assert Compare(write.key, "version", 0) in transaction.compares
+
+
+def test_features_keep_what_a_newer_version_wrote_beside_them() -> None:
+    image = Image(revision=5, features={"a": 1}, features_epoch=4, features_extra={"new": 1})
+    (put,) = decide.update_features(image, TERM, {"b": 2}).writes
+    assert isinstance(put, Put)
+    stored = values.decode_features(put.value)
+    assert (stored.levels, stored.extra["new"]) == ({"a": 1, "b": 2}, 1)
 
 
 def test_a_thousand_partitions_restart_in_a_few_transactions() -> None:
