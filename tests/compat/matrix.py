@@ -96,5 +96,6 @@ def _print_reasons(rows: list[Row], verdict: str) -> None:
             if cell.verdict == verdict:
                 reasons.setdefault(cell.why, []).append(operation)
         for why, operations in reasons.items():
-            text = f"{verdict}: {row.client}: {', '.join(operations)}: {' '.join(why.split())}"
+            which = "all" if len(operations) == len(OPERATIONS) else ", ".join(operations)
+            text = f"{verdict}: {row.client}: {which}: {' '.join(why.split())}"
             print(textwrap.fill(text[:600], WIDTH, subsequent_indent="    "))
