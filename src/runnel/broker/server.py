@@ -80,6 +80,7 @@ class Broker:
         self.buffers = ReceiveBuffers(_receive_budget_bytes(settings))
         self._ports = ports
         self._logs = logs
+        logs.cordoned = settings.cordoned_log_dirs
         self._opened = opened
         self._waiting = Waiting(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
@@ -178,6 +179,7 @@ class Broker:
         self._membership.defaults = _topic_defaults(settings)
         self.partitions.settings_changed(settings)
         self._log_dirs.bytes_per_second = settings.alter_log_dirs_bytes_per_second
+        self._logs.cordoned = settings.cordoned_log_dirs
 
     def _make_services(self) -> Services:
         settings, ports = self.settings, self._ports

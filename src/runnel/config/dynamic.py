@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from runnel.config.definition import ConfigError
 from runnel.config.overrides import log_config
 from runnel.config.registry import BROKER, suggestion
-from runnel.config.settings import Settings, per_ip_limits
+from runnel.config.settings import Settings, cordoned_of, per_ip_limits
 from runnel.errors import ErrorCode, RunnelError
 
 NO_SETTINGS: Final[Mapping[str, str]] = {}
@@ -24,7 +24,8 @@ THREADS: Final = (
     "num.replica.fetchers",
 )
 # Dynamic in Kafka, fixed here: sockets and their protocols are made at the start.
-FIXED: Final = frozenset({"listeners", "listener.security.protocol.map", "cordoned.log.dirs"})
+FIXED: Final = frozenset({"listeners", "listener.security.protocol.map"})
+_CORDONED: Final = "cordoned.log.dirs"
 _PER_IP: Final = "max.connections.per.ip.overrides"
 _NUMBERS: Final[Mapping[str, str]] = {
     "replica.alter.log.dirs.io.max.bytes.per.second": "alter_log_dirs_bytes_per_second",
@@ -71,6 +72,10 @@ def effective(started: Settings, layers: Layers) -> Settings:
             changes[field] = BROKER[name].parse(merged[name])
     if _PER_IP in altered:
         changes["max_connections_per_ip_overrides"] = per_ip_limits(merged[_PER_IP])
+    if _CORDONED in altered:
+        folders = BROKER[_CORDONED].parse(merged[_CORDONED])
+        assert isinstance(folders, tuple), folders
+        changes["cordoned_log_dirs"] = cordoned_of(started.log_dirs, folders)
     return replace(started, **changes)  # type: ignore[arg-type]  # fields by name, parsed to their types
 
 

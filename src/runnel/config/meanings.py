@@ -60,6 +60,7 @@ MEANINGS: Final[dict[str, str]] = {
     "fetch.max.bytes": "Most bytes in the answer to a fetch.",
     "listener.security.protocol.map": "Protocol of each listener's name.",
     "listeners": "Where to listen, as NAME://host:port; port 0 picks a free one.",
+    "cordoned.log.dirs": "Those of `log.dirs` that get no new partitions; one must be left.",
     "log.dir": "Where the data is kept, if `log.dirs` is not set.",
     "log.dirs": "Folders for the data; new partitions go where the fewest are.",
     "log.flush.offset.checkpoint.interval.ms": "How often recovery points are written.",

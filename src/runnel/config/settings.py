@@ -60,6 +60,7 @@ class Settings:
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
     alter_log_dirs_bytes_per_second: int
+    cordoned_log_dirs: frozenset[str]
     fetch_max_bytes: int
     busy_poll_us: int
     quota_window_num: int
@@ -173,6 +174,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
             "max.incremental.fetch.session.cache.slots"
         ),
         max_request_partition_size_limit=number("max.request.partition.size.limit"),
+        cordoned_log_dirs=cordoned_of(_log_dirs(values), values.names("cordoned.log.dirs")),
         alter_log_dirs_bytes_per_second=number("replica.alter.log.dirs.io.max.bytes.per.second"),
         fetch_max_bytes=number("fetch.max.bytes"),
         busy_poll_us=number("runnel.busy.poll.us"),
@@ -222,6 +224,16 @@ def _log_dirs(values: _Values) -> tuple[str, ...]:
     if not all(found) or not found:
         raise ConfigError("log.dirs names no folder")
     return found
+
+
+def cordoned_of(log_dirs: tuple[str, ...], cordoned: tuple[str, ...]) -> frozenset[str]:
+    """`cordoned.log.dirs` (KIP-1066): folders that get no new logs. Raises ConfigError."""
+    for folder in cordoned:
+        if folder not in log_dirs:
+            raise ConfigError(f"cordoned.log.dirs: {folder[:250]} is not among log.dirs")
+    if not set(log_dirs) - set(cordoned):
+        raise ConfigError("cordoned.log.dirs: at least one of log.dirs must take new logs")
+    return frozenset(cordoned)
 
 
 def _replication_factor(values: _Values) -> int:

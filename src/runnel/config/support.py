@@ -122,6 +122,7 @@ HONOURED_BROKER_NAMES = frozenset(
         "broker.id",
         "broker.rack",
         "connections.max.idle.ms",
+        "cordoned.log.dirs",
         "controller.listener.names",
         "controller.quota.window.num",
         "controller.quota.window.size.seconds",

@@ -47,7 +47,7 @@ class LogStore(OpeningStore):
             raise RunnelError(ErrorCode.KAFKA_STORAGE_ERROR, self.failed[partition])
         in_memory = config.storage == "memory"
         around = self._in_memory if in_memory else self._on_disk
-        directory = MEMORY_FOLDER if in_memory else min(self.dirs, key=self._counts.__getitem__)
+        directory = MEMORY_FOLDER if in_memory else self._emptiest()
         folder = f"{directory}/{partition}"
         try:
             for taken in [] if in_memory else [f"{each}/{partition}" for each in self.dirs]:
@@ -69,6 +69,11 @@ class LogStore(OpeningStore):
         log.unsynced_folders += [folder, directory]
         self._adopt(log, directory)
         return log
+
+    def _emptiest(self) -> str:
+        """Where the fewest logs are; in a cordoned folder only where the others have failed."""
+        free = [folder for folder in self.dirs if folder not in self.cordoned] or self.dirs
+        return min(free, key=self._counts.__getitem__)
 
     def adopt(self, log: Log, topic_id: TopicId) -> None:
         """Give a log its id, which it has none of or has lost. Raises KAFKA_STORAGE_ERROR."""

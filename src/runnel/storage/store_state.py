@@ -57,6 +57,7 @@ class StoreState:
         """`map_blocking` runs the syncs of a start or a stop, side by side if it likes."""
         assert dirs
         self.dirs = dirs
+        self.cordoned: frozenset[str] = frozenset()  # folders that get no new logs
         self.offline_dirs: dict[str, str] = {}  # folders that the start could not use, and why
         self.futures: dict[TopicPartition, FutureLog] = {}  # copies under way to another folder
         self.unfinished_moves: dict[TopicPartition, str] = {}  # found at the start, with the folder

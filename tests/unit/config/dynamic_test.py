@@ -14,6 +14,8 @@ import pytest
 from runnel.broker.listener import Listener
 from runnel.config.registry import BROKER, GROUP, TOPIC
 from runnel.config.support import AWAITED, SYNONYMS
+from runnel.errors import ErrorCode
+from runnel.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tests.support.asking import batch, create, produce
 from tests.support.configuring import BROKER as BROKER_TYPE
 from tests.support.configuring import TOPIC as TOPIC_TYPE
@@ -39,7 +41,6 @@ NO_EFFECT: dict[str, str] = {
     "config.providers": "names Java classes: only the default is accepted",
     "metric.reporters": "names Java classes: only the default is accepted",
     "principal.builder.class": "names Java classes: only the default is accepted",
-    "cordoned.log.dirs": "only with a restart",
     "listener.security.protocol.map": "only with a restart",
     "listeners": "only with a restart",
     "follower.fetch.last.tiered.offset.enable": TIERED,
@@ -165,6 +166,28 @@ def test_a_brokers_setting_takes_effect(name: str, resource: str) -> None:
     at_desk(test, {**SETTINGS, "log.dirs": "/data,/more"})
 
 
+def test_a_cordoned_folder_gets_no_new_logs() -> None:
+    async def test(desk: Desk) -> None:
+        async def folders(topic: str) -> set[str]:
+            await create(desk, topic, 4)
+            logs = [desk.broker.partitions.get(topic, index).log for index in range(4)]
+            return {log.folder.split("/")[1] for log in logs}
+
+        name = "cordoned.log.dirs"
+        assert await folders("before") == {"a", "b"}
+        assert await set_configs(desk, BROKER_TYPE, "1", {name: "/a"}) == DONE
+        assert await folders("cordoned") == {"b"}
+        response = await desk.ask(DescribeLogDirsRequest(topics=None))
+        assert {r.log_dir: r.is_cordoned for r in response.results} == {"/a": True, "/b": False}
+        for wrong in ("/c", "/a,/b"):
+            code, why = await set_configs(desk, BROKER_TYPE, "1", {name: wrong})
+            assert code == ErrorCode.INVALID_REQUEST and why and name in why
+        assert await unset(desk, BROKER_TYPE, "1", name) == DONE
+        assert await folders("after") == {"a"}, "where fewer logs are"
+
+    at_desk(test, {"log.dirs": "/a,/b"})
+
+
 @pytest.mark.parametrize("name", sorted(AWAITED))
 def test_what_waits_for_a_feature_is_kept_and_described(name: str) -> None:
     values = {"list": "0:1,1:1", "boolean": "true", "double": "0.25"}
@@ -196,7 +219,7 @@ def test_every_dynamic_name_has_an_effect_or_a_reason(capsys: pytest.CaptureFixt
     assert set(EXPERIMENTS) | set(AWAITED) | set(TIERED_TOPIC_NAMES) == topics
     assert not set(EXPERIMENTS) & (set(AWAITED) | set(TIERED_TOPIC_NAMES))
     brokers = {name for name, d in BROKER.items() if d.is_dynamic}
-    shown = set(broker_experiments())
+    shown = {*broker_experiments(), "cordoned.log.dirs"}
     idle = {name: why for name in brokers - shown if (why := no_effect(name))}
     assert shown | set(idle) == brokers
     assert not any(no_effect(name) for name in shown)

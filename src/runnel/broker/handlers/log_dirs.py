@@ -34,7 +34,10 @@ async def describe_log_dirs(
 ) -> DescribeLogDirsResponse:
     asked = None if request.topics is None else _asked(request.topics)
     return DescribeLogDirsResponse(
-        results=[_result(each, asked) for each in await services.log_dirs.describe()]
+        results=[
+            _result(each, asked, is_cordoned=each.path in services.settings.cordoned_log_dirs)
+            for each in await services.log_dirs.describe()
+        ]
     )
 
 
@@ -46,7 +49,9 @@ def _asked(topics: list[DescribableLogDirTopic]) -> set[tuple[str, int]]:
     return {(topic.topic, index) for topic in topics for index in topic.partitions}
 
 
-def _result(found: LogDir, asked: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def _result(
+    found: LogDir, asked: set[tuple[str, int]] | None, *, is_cordoned: bool
+) -> DescribeLogDirsResult:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for (topic, index), size_bytes, offset_lag, is_future in found.replicas:
         if asked is None or (topic, index) in asked:
@@ -65,6 +70,7 @@ def _result(found: LogDir, asked: set[tuple[str, int]] | None) -> DescribeLogDir
         topics=list(topics.values()),
         total_bytes=found.space.total_bytes,
         usable_bytes=found.space.usable_bytes,
+        is_cordoned=is_cordoned,
     )
 
 
