@@ -24,8 +24,8 @@ from runnel.storage.checkpoints import (
     replace_file,
 )
 from runnel.storage.data_folder import DataFolder, holds_log, read_data_folder
-from runnel.storage.folder import Notice
-from runnel.storage.lock import LOCK_FILE
+from runnel.storage.files import write_all
+from runnel.storage.folder import TMP, Notice
 from runnel.storage.log import Log
 from runnel.storage.recovery import Wanted, load_log
 from runnel.storage.store_moving import MovingStore
@@ -125,7 +125,8 @@ class OpeningStore(MovingStore):
         for directory in list(self.dirs):
             try:
                 self._make_data_folder(directory)
-                self._disk.open(f"{directory}/{LOCK_FILE}", create=True).close()  # can be written
+                if len(self.dirs) > 1:
+                    self._ensure_writable(directory)
                 directory_id = self._check_identity(directory)
                 marker = read_or_none(self._disk, f"{directory}/{CLEAN_SHUTDOWN}")
                 boot = read_or_none(self._disk, f"{directory}/{BOOT}")
@@ -169,6 +170,17 @@ class OpeningStore(MovingStore):
             self._make_data_folder(parent)
             self._disk.make_dir(directory)
             self._disk.sync_dir(parent)
+
+    def _ensure_writable(self, directory: str) -> None:
+        """A disk that is full or read-only is found out before a log relies on it. Raises OSError.
+
+        Where there is no other folder the start fails anyhow, and needs no question more.
+        """
+        path = f"{directory}/{META_PROPERTIES}{TMP}"
+        file = self._disk.open(path, create=True)
+        write_all(file, 0, b"can be written")
+        file.sync()
+        self._disk.remove(path)
 
     def _check_identity(self, directory: str) -> TopicId:
         path = f"{directory}/{META_PROPERTIES}"

@@ -22,7 +22,7 @@ from runnel.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from tests.simulated.disk import SimDisk
+from tests.simulated.disk import Operation, SimDisk
 from tests.support.asking import batch, create, fetch_request, offset_at, produce, values_of
 from tests.support.desk import Desk, at_desk
 
@@ -205,11 +205,11 @@ def test_a_move_is_taken_back_and_a_deleted_topic_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("operation", ["write", "sync", "rename", "sync_dir", "open"])
-def test_a_folder_that_fails_costs_the_move_and_not_the_log(operation: str) -> None:
+def test_a_folder_that_fails_costs_the_move_and_not_the_log(operation: Operation) -> None:
     async def test(desk: Desk) -> None:
         await create(desk)
         await produce(desk, batch(b"v"))
-        disk_of(desk).fail(operation, EIO, path="/data/b")  # type: ignore[arg-type]  # one of them
+        disk_of(desk).fail(operation, EIO, path="/data/b")
         assert await move(desk, "/data/b") == 0
         await asyncio.sleep(5)
         assert await folders(desk) == {"/data/a": [("t", 0, False)], "/data/b": []}
@@ -219,7 +219,10 @@ def test_a_folder_that_fails_costs_the_move_and_not_the_log(operation: str) -> N
     at_desk(test, TWO)
 
 
-def test_a_folder_that_is_gone_at_the_start_takes_only_its_own_partitions_offline() -> None:
+@pytest.mark.parametrize("operation", ["open", "write", "sync"])
+def test_a_folder_that_fails_at_the_start_takes_only_its_own_partitions_offline(
+    operation: Operation,
+) -> None:
     """And they are not made anew, neither at the start nor when their topic changes."""
 
     async def test(desk: Desk) -> None:
@@ -227,7 +230,7 @@ def test_a_folder_that_is_gone_at_the_start_takes_only_its_own_partitions_offlin
         for index in (0, 1):
             await produce(desk, batch(b"v"), index=index)
         for _ in range(2):
-            disk_of(desk).fail("open", EIO, path="/data/b/.lock")
+            disk_of(desk).fail(operation, EIO, path="/data/b/meta.properties")
             await desk.restart()
             assert (await produce(desk, batch(b"w"))).base_offset == 1
             there = await produce(desk, batch(b"w"), index=1)
