@@ -23,7 +23,12 @@ from runnel.wire.batch import (
 
 NO_TIMESTAMP: Final = -1
 NOT_FOR_CLIENTS: Final = CONTROL | TRANSACTIONAL
+LZ4: Final = 3
 ZSTD: Final = 4  # the last compression type that Kafka has given out
+# Of the flags of an lz4 frame: version 1, independent blocks, no dictionary. Java reads no other.
+LZ4_FLAGS_AT: Final = HEADER_SIZE + 4
+LZ4_FLAGS_MASK: Final = 0b1110_0011
+LZ4_FLAGS: Final = 0b0110_0000
 
 
 def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
@@ -39,14 +44,20 @@ def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
         and header.last_offset_delta == count - 1
         and not attributes & NOT_FOR_CLIENTS
         and attributes & COMPRESSION_MASK <= ZSTD
+        and (attributes & COMPRESSION_MASK != LZ4 or _java_reads_lz4(records))
         and (header.producer_id < 0 or (header.base_sequence >= 0 and header.producer_epoch >= 0))
         and crc32c(records[CRC_START:]) == header.crc
     )
 
 
+def _java_reads_lz4(records: memoryview) -> bool:
+    """A frame of dependent blocks is read by some clients, and stops others for good."""
+    return len(records) > LZ4_FLAGS_AT and records[LZ4_FLAGS_AT] & LZ4_FLAGS_MASK == LZ4_FLAGS
+
+
 def refusal(header: BatchHeader, records: memoryview, config: LogConfig) -> RunnelError:
     """Why a batch is not good, in Kafka's codes."""
-    return _wrong_whole(header, records, config) or _wrong_header(header)
+    return _wrong_whole(header, records, config) or _wrong_header(header, records)
 
 
 def _wrong_whole(header: BatchHeader, records: memoryview, config: LogConfig) -> RunnelError | None:
@@ -69,7 +80,7 @@ def _wrong_whole(header: BatchHeader, records: memoryview, config: LogConfig) ->
     return RunnelError(code, why) if why else None
 
 
-def _wrong_header(header: BatchHeader) -> RunnelError:
+def _wrong_header(header: BatchHeader, records: memoryview) -> RunnelError:
     code, why = ErrorCode.INVALID_RECORD, "a producer id without a sequence or epoch"
     if header.base_offset != 0:
         why = f"base offset {header.base_offset}, must be 0"
@@ -82,6 +93,8 @@ def _wrong_header(header: BatchHeader) -> RunnelError:
     elif header.compression > ZSTD:
         code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         why = f"unknown compression type {header.compression}"
+    elif header.compression == LZ4 and not _java_reads_lz4(records):
+        why = "an lz4 frame that Kafka's Java clients cannot read: its blocks must be independent"
     return RunnelError(code, why)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import lz4.frame
 import pytest
 
 from runnel.client.raw import encode_frame
@@ -11,6 +12,7 @@ from runnel.native.compression import Compression
 from runnel.native.encode import encode
 from runnel.native.records import decode
 from runnel.wire import hot
+from runnel.wire.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, crc32c
 from runnel.wire.messages.init_producer_id import InitProducerIdRequest
 from runnel.wire.messages.produce import (
     PartitionProduceData,
@@ -29,6 +31,15 @@ from tests.support.asking import (
 from tests.support.desk import Desk, at_desk
 
 
+def with_dependent_blocks(plain: bytes) -> bytes:
+    """The batch with its records in an lz4 frame that librdkafka reads and Java does not."""
+    records: bytes = lz4.frame.compress(plain[HEADER_SIZE:], block_linked=True)
+    attributes = (int(Compression.LZ4)).to_bytes(2, "big")
+    summed = attributes + plain[CRC_START + 2 : HEADER_SIZE] + records
+    head = plain[:8] + (HEADER_SIZE - LOG_OVERHEAD + len(records)).to_bytes(4, "big")
+    return head + plain[12:17] + crc32c(summed).to_bytes(4, "big") + summed
+
+
 def test_refused_batches_get_kafkas_error_and_store_nothing() -> None:
     good = batch(b"v")
     cases = {
@@ -45,6 +56,7 @@ def test_refused_batches_get_kafkas_error_and_store_nothing() -> None:
             ErrorCode.INVALID_TXN_STATE,
         ),
         "sequence": (batch(b"v", producer_id=1, producer_epoch=0), ErrorCode.INVALID_RECORD),
+        "lz4": (with_dependent_blocks(batch(bytes(300_000))), ErrorCode.INVALID_RECORD),
         "future": (batch(b"v", at_ms=1_700_000_000_000 + 7_200_000), ErrorCode.INVALID_TIMESTAMP),
     }
 
