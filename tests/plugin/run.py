@@ -31,6 +31,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="runnel-plugin-") as scratch:
         project = Path(scratch) / "orders"
         shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
+        os.sync()  # what was just built and installed is on disk before anything is timed
         status = _pytest(python, project)
         documented = Path(scratch) / "documented"
         documented.mkdir()
