@@ -13,7 +13,7 @@ import psutil
 
 from bench.kafka import Kafka
 from bench.model import Broker, Target
-from runnel.bench.load import parse_address
+from runnel.client.cluster import addresses_of
 from runnel.client.raw import ClosedError, WireClient
 from runnel.wire.messages.metadata import MetadataRequest
 from tests.support.kafka_tools import free_port
@@ -58,7 +58,7 @@ def ensure_word(word: str) -> str:
 def _running(word: str) -> Target:
     name, _, place = word.partition("=")
     address, _, pid = place.partition("/")
-    return Target(name, parse_address(address), int(pid) if pid else None)
+    return Target(name, addresses_of(address)[0], int(pid) if pid else None)
 
 
 class Fleet:

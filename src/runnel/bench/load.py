@@ -207,8 +207,3 @@ def measure(pipelines: Sequence[Pipeline], request_bytes: int, pid: int | None) 
         pipeline.close()
     requests = sum(pipeline.done_count for pipeline in pipelines)
     return Result(seconds, requests, requests * request_bytes, own_cpu_s / seconds, cost)
-
-
-def parse_address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)

@@ -4,7 +4,7 @@ Record bytes go from file to socket inside the kernel, but for a few kilobytes, 
 leave with their header in one call. Where `sendfile` is impossible (TLS, or a file without a
 descriptor) slices are read and sent in chunks: the same class with `sendfile=False`.
 Before bytes of a file are sent, the file is asked whether they are in memory; if not, the queue
-stands still until a worker has read them, and the loop goes on with everybody else.
+stands still until they have come (`warming.py`), and the loop goes on with everybody else.
 The transport never looks into a frame.
 """
 

@@ -68,10 +68,10 @@ class Warming:
             sender = next(iter(self._wanted))
             cold = self._wanted.pop(sender)
             self._metrics.add(Slot.SLICES_WARMED)
-            error = await self._warm(cold)
+            error = await self._bring(cold)
             loop.call_soon(sender.warmed, error)  # what it does of its own accord is not our end
 
-    async def _warm(self, cold: FileSlice) -> OSError | None:
+    async def _bring(self, cold: FileSlice) -> OSError | None:
         file, position, size = cold.file, cold.position, cold.size
         try:
             file.begin_to_warm(position, size, reads_ahead=not self.courtesy.is_due())
