@@ -102,6 +102,29 @@ class Disk(Protocol):
         """Whether a file there knows what is cached; otherwise all counts as cached."""
 
 
+class Journal(Protocol):
+    """Where a coordinator writes what must survive: one partition that this broker leads."""
+
+    @property
+    def end_offset(self) -> int:
+        """After all that was appended."""
+
+    @property
+    def committed_offset(self) -> int:
+        """Before this, nothing can be lost any more: the high watermark."""
+
+    def append(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        producer_id: int,
+        producer_epoch: int,
+    ) -> None:
+        """Keys and values in one batch, part of a transaction if the id is not -1.
+
+        Raises RunnelError; then nothing was appended.
+        """
+
+
 MAX_TXN_OPERATIONS = 128  # compares and writes together; etcd's limit
 
 

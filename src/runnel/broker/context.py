@@ -2,7 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from runnel.broker.coordinators import Coordinators
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
 from runnel.broker.log_dirs import LogDirs
@@ -18,6 +20,9 @@ from runnel.cluster.membership import Membership
 from runnel.config.settings import Settings
 from runnel.metrics import Metrics
 from runnel.ports import Clock, Workers
+
+if TYPE_CHECKING:  # a start without groups need not pay for them
+    from runnel.coordinator.groups.machine import GroupMachine
 
 
 class RequestContext:
@@ -83,6 +88,7 @@ class Services:
     warming: Warming
     quotas: Quotas
     log_dirs: LogDirs
+    groups: "Coordinators[GroupMachine]"
 
     @property
     def image(self) -> Image:

@@ -224,6 +224,25 @@ class Partition:
             self.advance_high_watermark()
         return base_offset, log.log_end_offset - 1, append_time_ms
 
+    def append_own(self, records: memoryview) -> None:
+        """A batch that this broker made: of a coordinator's journal, or a transaction's marker.
+
+        It is stamped in place. There is no sequence to check, and nobody to mistrust; how large a
+        batch may be, and where, is for its maker to know.
+        """
+        if not self.is_leader or self.in_sync_count < self.min_in_sync:
+            self._ensure_may_append(ALL_IN_SYNC)
+        log = self.log
+        stamp(records, 0, log.log_end_offset, self.leader_epoch)
+        log.append(BatchHeader.read(records), records, self._clock.wall_ms())
+        self._touched[self] = None
+        if self._flushes_early:
+            self._maybe_flush()
+        if self._syncs_first:
+            self._flush_soon(self, 0)
+        else:
+            self.advance_high_watermark()
+
     def _ensure_may_append(self, acks: int) -> None:
         self.ensure_leads()
         if acks == ALL_IN_SYNC:

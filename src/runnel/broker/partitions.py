@@ -6,7 +6,7 @@ a partition only when its log is open and its role is clear.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from runnel.broker.flusher import Flusher
@@ -47,6 +47,7 @@ class Partitions:
         "_waiting",
         "_wanted",
         "any_inspected",
+        "on_role",
         "topic_names",
     )
 
@@ -72,6 +73,7 @@ class Partitions:
         self._applied_changed = asyncio.Event()
         self.any_inspected = False  # whether produce must ask at all; never goes back
         self.topic_names: dict[bytes, str] = {}
+        self.on_role: Callable[[Partition], None] = lambda _partition: None
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_topic.values():
@@ -232,12 +234,14 @@ class Partitions:
             )
         else:
             partition.resign(record.leader, record.leader_epoch)
+        self.on_role(partition)
 
     async def _drop(self, topic: Topic) -> None:
         partitions = self._by_topic.pop(topic.name, {})
         self.topic_names.pop(topic.id, None)
         for partition in partitions.values():
             partition.resign(-1, partition.leader_epoch)
+            self.on_role(partition)
             self._flusher.forget(partition)
             try:
                 self._logs.delete(topic.name, partition.log.index)

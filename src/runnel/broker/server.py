@@ -13,18 +13,22 @@ import logging
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.connection import Handle
 from runnel.broker.context import Services
+from runnel.broker.coordinators import Coordinators, TimerLoop
 from runnel.broker.courtesy import Courtesy
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
+from runnel.broker.group_topics import GroupTopics
+from runnel.broker.internal_topics import CONSUMER_OFFSETS, consumer_offsets
 from runnel.broker.live_settings import settings_now
 from runnel.broker.log_dirs import LogDirs
+from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Quotas, Windows
@@ -41,6 +45,8 @@ from runnel.config.listeners import Listener
 from runnel.config.overrides import topic_config
 from runnel.config.settings import Settings
 from runnel.config.topic import LogConfig
+from runnel.coordinator.runtime import Shard
+from runnel.coordinator.timers import Timers
 from runnel.metrics import Metrics
 from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
@@ -48,6 +54,9 @@ from runnel.storage.checkpoints import META_PROPERTIES, MetaProperties
 from runnel.storage.store import LogStore, Opened, read_identity
 from runnel.types import NO_TOPIC_ID
 from runnel.wire import hot
+
+if TYPE_CHECKING:  # a start without groups need not pay for them
+    from runnel.coordinator.groups.machine import GroupMachine
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int, int, str], None]
@@ -105,6 +114,18 @@ class Broker:
             settings.log_dirs,
             settings.alter_log_dirs_bytes_per_second,
         )
+        self._timers = Timers()
+        self._timer_loop = TimerLoop(self._timers, ports.clock, asyncio.get_running_loop())
+        self.groups = Coordinators(
+            CONSUMER_OFFSETS,
+            lambda: consumer_offsets(self.settings, self._membership.image),
+            self._make_groups,
+            ports.clock,
+            self._timers,
+            ports.workers,
+            self._waiting,
+        )
+        self.partitions.on_role = self._role_changed
         self._tasks: list[asyncio.Task[None]] = []
 
     _membership: Membership
@@ -143,6 +164,7 @@ class Broker:
         self.handle = self._dispatch.handle
         self._membership.on_image.append(self._image_changed)
         self._membership.on_image.append(lambda _old, new: self.quotas.follow(new.client_quotas))
+        self._count_shards(self._membership.image)
         self.partitions.image_changed(self._membership.image)
         self.quotas.follow(self._membership.image.client_quotas)
         self._tasks = [
@@ -155,6 +177,7 @@ class Broker:
                 self._upkeep.checkpoint(),
                 self._upkeep.watch_lag(),
                 self._log_dirs.run(),
+                self.groups.run(),
                 *(self.warming.run() for _ in range(AT_ONCE)),
             )
         ]
@@ -172,7 +195,25 @@ class Broker:
     def _image_changed(self, old: Image, new: Image) -> None:
         if new.configs is not old.configs:
             self._take_settings(settings_now(new, self._started))
+        self._count_shards(new)
         self.partitions.image_changed(new)
+
+    def _count_shards(self, image: Image) -> None:
+        for coordinators in (self.groups,):
+            topic = image.topics.get(coordinators.topic)
+            coordinators.count_changed(0 if topic is None else len(topic.partitions))
+
+    def _role_changed(self, partition: Partition) -> None:
+        topic = partition.topic_partition.topic
+        if topic == CONSUMER_OFFSETS:
+            self.groups.role_changed(partition)
+
+    def _make_groups(self, shard: "Shard[GroupMachine]") -> "GroupMachine":
+        from runnel.coordinator.groups.machine import GroupMachine  # see above
+
+        return GroupMachine(
+            shard, lambda: self.settings.groups, GroupTopics(lambda: self._membership.image)
+        )
 
     def _take_settings(self, settings: Settings) -> None:
         self.settings = self._services.settings = settings
@@ -201,6 +242,7 @@ class Broker:
             warming=self.warming,
             quotas=self.quotas,
             log_dirs=self._log_dirs,
+            groups=self.groups,
         )
 
     async def drain(self) -> None:
@@ -222,6 +264,7 @@ class Broker:
 
     def kill(self) -> None:
         """Stop the recurring work and nothing else, as a crash would."""
+        self._timer_loop.stop()
         for task in self._tasks:
             task.cancel()
 

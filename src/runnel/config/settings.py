@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+from runnel.config.coordination import GroupSettings, TransactionSettings
 from runnel.config.definition import ConfigError, Value
 from runnel.config.listeners import Listener, parse_listeners, parse_protocol_map
 from runnel.config.overrides import log_config
@@ -77,6 +78,8 @@ class Settings:
     max_open_files: int
     metadata_lease_ms: int
     own_log: OwnLog
+    groups: GroupSettings
+    transactions: TransactionSettings
     given: Mapping[str, str]
 
 
@@ -192,7 +195,54 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         max_open_files=number("runnel.max.open.files"),
         metadata_lease_ms=number("runnel.metadata.lease.ms"),
         own_log=_own_log(values),
+        groups=_groups(values),
+        transactions=_transactions(values),
         given=MappingProxyType(dict(values.given)),
+    )
+
+
+def _groups(values: _Values) -> GroupSettings:
+    number = values.number
+    return GroupSettings(
+        offsets_topic_num_partitions=number("offsets.topic.num.partitions"),
+        offsets_topic_replication_factor=number("offsets.topic.replication.factor"),
+        offsets_topic_segment_bytes=number("offsets.topic.segment.bytes"),
+        offset_metadata_max_bytes=number("offset.metadata.max.bytes"),
+        offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
+        group_min_session_timeout_ms=number("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=number("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=number("group.initial.rebalance.delay.ms"),
+        group_max_size=number("group.max.size"),
+        group_consumer_session_timeout_ms=number("group.consumer.session.timeout.ms"),
+        group_consumer_heartbeat_interval_ms=number("group.consumer.heartbeat.interval.ms"),
+        group_consumer_max_size=number("group.consumer.max.size"),
+        group_consumer_assignors=values.names("group.consumer.assignors"),
+        group_consumer_migration_policy=values.typed(
+            str, "group.consumer.migration.policy"
+        ).lower(),
+        group_consumer_assignment_interval_ms=number("group.consumer.assignment.interval.ms"),
+    )
+
+
+def _transactions(values: _Values) -> TransactionSettings:
+    number = values.number
+    return TransactionSettings(
+        transaction_state_log_num_partitions=number("transaction.state.log.num.partitions"),
+        transaction_state_log_replication_factor=number("transaction.state.log.replication.factor"),
+        transaction_state_log_min_isr=number("transaction.state.log.min.isr"),
+        transaction_state_log_segment_bytes=number("transaction.state.log.segment.bytes"),
+        transaction_max_timeout_ms=number("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=number("transactional.id.expiration.ms"),
+        transaction_abort_timed_out_transaction_cleanup_interval_ms=number(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        ),
+        transaction_remove_expired_transaction_cleanup_interval_ms=number(
+            "transaction.remove.expired.transaction.cleanup.interval.ms"
+        ),
+        transaction_partition_verification_enable=values.typed(
+            bool, "transaction.partition.verification.enable"
+        ),
     )
 
 

@@ -1,18 +1,20 @@
-"""FindCoordinator (key 10, v0-v6): who coordinates a group or a transactional id. Nobody, yet.
+"""FindCoordinator (key 10, v0-v6): who coordinates a group or a transactional id.
 
-Version notes: up to v3 one key is asked for, from v4 on several.
+Version notes: up to v3 one key is asked for, from v4 on several; v6 may ask for share groups, which
+nobody coordinates here.
 
-There is no coordinator in this broker. A group is told to ask again later, because librdkafka asks
-for one even if it only reads assigned partitions, and gives up on any other error; a transaction
-cannot do without one, and is told so for good. The API is served all the same because librdkafka
-takes its presence for the sign of a broker that understands lz4, and would silently send
-uncompressed batches.
+The internal topic that the answer depends on is created by the first who asks, and the answer
+waits for it, so that a client's first group works without a retry.
 """
 
-from typing import Final
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
 
 from runnel.broker.context import RequestContext, Services
-from runnel.errors import ErrorCode
+from runnel.broker.coordinators import Coordinators
+from runnel.broker.security import Operation, Resource
+from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -20,21 +22,89 @@ from runnel.wire.messages.find_coordinator import (
 )
 
 FIRST_VERSION_WITH_KEYS: Final = 4
+GROUP: Final = 0
 TRANSACTION: Final = 1
-WHY: Final = "this broker coordinates no groups and no transactions; assign partitions instead"
 
 
 def find_coordinator(
     context: RequestContext, services: Services, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    coordinators = _coordinators(services, request.key_type)
+    if coordinators is None or coordinators.topic in services.image.topics:
+        return _answer(context, services, request, coordinators)
+    return _create_then_answer(context, services, request, coordinators)
+
+
+async def _create_then_answer(
+    context: RequestContext,
+    services: Services,
+    request: FindCoordinatorRequest,
+    coordinators: Coordinators[Any],
 ) -> FindCoordinatorResponse:
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if request.key_type == TRANSACTION:
-        code = ErrorCode.INVALID_REQUEST
+    with suppress(RunnelError):  # the topic is not there then, which each key's answer says
+        await coordinators.ensure_topic(services.topics)
+    return _answer(context, services, request, coordinators)
+
+
+def _coordinators(services: Services, key_type: int) -> Coordinators[Any] | None:
+    if key_type == GROUP:
+        return services.groups
+    return None
+
+
+def _answer(
+    context: RequestContext,
+    services: Services,
+    request: FindCoordinatorRequest,
+    coordinators: Coordinators[Any] | None,
+) -> FindCoordinatorResponse:
     if context.api_version < FIRST_VERSION_WITH_KEYS:
-        return FindCoordinatorResponse(error_code=code, error_message=WHY, node_id=-1, port=-1)
+        found = _find(context, services, request.key_type, request.key, coordinators)
+        return FindCoordinatorResponse(
+            error_code=found.error_code,
+            error_message=found.error_message,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
+        )
     return FindCoordinatorResponse(
         coordinators=[
-            Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=WHY)
+            _find(context, services, request.key_type, key, coordinators)
             for key in request.coordinator_keys
         ]
     )
+
+
+def _find(
+    context: RequestContext,
+    services: Services,
+    key_type: int,
+    key: str,
+    coordinators: Coordinators[Any] | None,
+) -> Coordinator:
+    try:
+        _ensure_allowed(context, key_type, key)
+        if coordinators is None:
+            raise RunnelError(ErrorCode.INVALID_REQUEST, f"no coordinators of type {key_type}")
+        index = coordinators.index_of(key)
+        topic = services.image.topics[coordinators.topic]
+        broker = services.image.brokers.get(topic.partitions[index].leader)
+        addresses = () if broker is None else broker.listeners
+        listener = next((each for each in addresses if each.name == context.listener), None)
+        if broker is None or listener is None:
+            raise RunnelError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic.name}-{index}")
+    except RunnelError as error:
+        return Coordinator(
+            key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
+        )
+    return Coordinator(
+        key=key, node_id=broker.id, host=listener.host, port=listener.port, error_message=""
+    )
+
+
+def _ensure_allowed(context: RequestContext, key_type: int, key: str) -> None:
+    if key_type == TRANSACTION:
+        if not context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key):
+            raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, key)
+    elif not context.may(Operation.DESCRIBE, Resource.GROUP, key):
+        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, key)

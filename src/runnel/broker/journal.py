@@ -1,0 +1,51 @@
+"""A coordinator's journal: records become one batch of a partition that this broker leads."""
+
+from collections.abc import Sequence
+
+from runnel.broker.partition import Partition
+from runnel.errors import ErrorCode, RunnelError
+from runnel.native.columns import Record
+from runnel.native.encode import encode
+from runnel.ports import Clock
+
+
+class PartitionJournal:
+    """`ports.Journal` over one partition. Made anew for every epoch in which it leads."""
+
+    __slots__ = ("_clock", "_epoch", "partition")
+
+    def __init__(self, partition: Partition, clock: Clock) -> None:
+        self.partition = partition
+        self._clock = clock
+        self._epoch = partition.leader_epoch
+
+    @property
+    def end_offset(self) -> int:
+        return self.partition.log.log_end_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """In another epoch nothing of this one counts as committed (R38)."""
+        partition = self.partition
+        if not partition.is_leader or partition.leader_epoch != self._epoch:
+            return -1
+        return partition.high_watermark
+
+    def append(
+        self, records: Sequence[tuple[bytes, bytes | None]], producer_id: int, producer_epoch: int
+    ) -> None:
+        partition = self.partition
+        if partition.leader_epoch != self._epoch:
+            raise RunnelError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition}")
+        now_ms = self._clock.wall_ms()
+        batch = encode(
+            [Record(key, value, now_ms) for key, value in records],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=producer_id >= 0,
+        )
+        if len(batch) > partition.log.config.max_message_bytes:
+            raise RunnelError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes for {partition.topic_partition}"
+            )
+        partition.append_own(memoryview(batch))

@@ -1,0 +1,63 @@
+"""From a coordinator's answer to a reply that may leave: only what is committed is told (R38)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from runnel.broker.journal import PartitionJournal
+from runnel.broker.waiting import Parked
+from runnel.coordinator.runtime import Deferred, Shard
+from runnel.errors import ErrorCode
+
+R = TypeVar("R")
+COMMIT_TIMEOUT_MS: Final = 5_000  # Kafka's offsets.commit.timeout.ms
+DEFERRED_TIMEOUT_MS: Final = 2**31 - 1  # the machine has its own timers
+
+
+def settle(
+    shards: Sequence[Shard[Any]],
+    result: "R | Deferred[R]",
+    failed: Callable[[ErrorCode], R],
+    *,
+    timeout_ms: int = COMMIT_TIMEOUT_MS,
+) -> R | Parked[R]:
+    """The answer, if all that was written before it is committed already; else it is parked.
+
+    `failed` makes the answer for a shard that was closed meanwhile, or did not commit in time.
+    """
+    if isinstance(result, Deferred):
+        return _settle_later(shards[0], result, failed)
+    ends = [(shard, shard.journal.end_offset) for shard in shards]
+    if all(shard.is_settled(end) for shard, end in ends):
+        return result
+    response: R = result
+
+    def attempt(final: bool) -> R | None:
+        if not all(shard.is_open for shard, _ in ends):
+            return failed(ErrorCode.NOT_COORDINATOR)
+        if all(shard.is_settled(end) for shard, end in ends):
+            return response
+        return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if final else None
+
+    return Parked([_partition_of(shard) for shard in shards], timeout_ms, attempt)
+
+
+def _settle_later(
+    shard: Shard[Any], deferred: Deferred[R], failed: Callable[[ErrorCode], R]
+) -> R | Parked[R]:
+    def attempt(final: bool) -> R | None:
+        if not shard.is_open:
+            return failed(ErrorCode.NOT_COORDINATOR)
+        if deferred.response is not None and shard.is_settled(deferred.after_offset):
+            return deferred.response
+        return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if final else None
+
+    now = attempt(False)
+    if now is not None:
+        return now
+    answered = deferred.response is not None
+    return Parked([_partition_of(shard) if answered else deferred], DEFERRED_TIMEOUT_MS, attempt)
+
+
+def _partition_of(shard: Shard[Any]) -> Any:  # noqa: ANN401  # a Waitable; Partition does not say so
+    assert isinstance(shard.journal, PartitionJournal)
+    return shard.journal.partition

@@ -1,0 +1,1 @@
+"""State machines that answer for groups and transactions: they take requests and time, do no IO."""

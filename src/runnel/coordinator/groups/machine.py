@@ -1,0 +1,95 @@
+"""All groups of one shard: which records change what, and which group is meant.
+
+The protocols live beside this: `classic_*.py`, `consumer_*.py`, `offsets.py`. Each of them decides
+over the groups it is given, and writes through the shard.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from runnel.config.coordination import GroupSettings
+from runnel.coordinator.groups.group import Group
+from runnel.coordinator.groups.topics_view import TopicsView
+from runnel.coordinator.records import JournalRecord, Kinds, kinds_of
+from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.messages.records.consumer_group_current_member_assignment import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from runnel.wire.messages.records.consumer_group_member_metadata import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+)
+from runnel.wire.messages.records.consumer_group_metadata import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+)
+from runnel.wire.messages.records.consumer_group_partition_metadata import (
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+)
+from runnel.wire.messages.records.consumer_group_regular_expression import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+)
+from runnel.wire.messages.records.consumer_group_target_assignment_member import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from runnel.wire.messages.records.consumer_group_target_assignment_metadata import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from runnel.wire.messages.records.group_metadata import GroupMetadataKey, GroupMetadataValue
+from runnel.wire.messages.records.legacy_offset_commit import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+)
+from runnel.wire.messages.records.offset_commit import OffsetCommitKey, OffsetCommitValue
+
+KINDS: Final = kinds_of(
+    (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+    (OffsetCommitKey, OffsetCommitValue),
+    (GroupMetadataKey, GroupMetadataValue),
+    (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+)
+
+
+class GroupMachine:
+    """`runtime.Machine` of one partition of `__consumer_offsets`."""
+
+    kinds: Kinds = KINDS
+
+    def __init__(
+        self,
+        shard: "Shard[GroupMachine]",
+        settings: Callable[[], GroupSettings],
+        topics: TopicsView,
+    ) -> None:
+        self.shard = shard
+        self.settings = settings  # as they are at that moment
+        self.topics = topics
+        self.groups: dict[str, Group] = {}
+
+    def group(self, group_id: str) -> Group:
+        """Raises GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise RunnelError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def replay(self, record: JournalRecord, producer_id: int = NO_PRODUCER_ID) -> None:
+        """By the type of the key."""
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Offsets that the producer sent to its transaction count now, or never did."""
+
+    def loaded(self) -> None:
+        """Members that were there before get a whole session to be heard of again."""

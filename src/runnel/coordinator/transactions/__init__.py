@@ -1,0 +1,1 @@
+"""Transactions: which producer writes where, and whether it counts."""

@@ -1,0 +1,41 @@
+"""FindCoordinator: the first who asks brings the internal topic into being."""
+
+import pytest
+from runnel.broker.coordinators import java_hash
+from runnel.errors import ErrorCode
+from runnel.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.support.desk import Desk, at_desk
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 6])
+def test_a_group_has_a_coordinator_at_once(version: int) -> None:
+    async def test(desk: Desk) -> None:
+        request = FindCoordinatorRequest(key="orders")
+        if version >= 4:
+            request = FindCoordinatorRequest(coordinator_keys=["orders", "clicks"])
+        response = await desk.ask(request, version)
+        found = response.coordinators if version >= 4 else [response]
+        for coordinator in found:
+            assert coordinator.error_code == 0, coordinator
+            assert (coordinator.node_id, coordinator.port) == (1, 9092)
+        topic = desk.broker.groups.topic
+        assert topic == "__consumer_offsets"
+        assert desk.broker.groups.shard_of("orders").is_loaded
+
+    at_desk(test)
+
+
+def test_an_unknown_kind_of_key_is_refused() -> None:
+    async def test(desk: Desk) -> None:
+        response = await desk.ask(FindCoordinatorRequest(key_type=7, coordinator_keys=["x"]))
+        assert response.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
+
+    at_desk(test)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 0), ("a", 97), ("orders", 1008770331), ("polygenelubricants", 0), ("\U0001f600", 1772899)],
+)
+def test_places_are_those_of_java(text: str, expected: int) -> None:
+    assert java_hash(text) == expected
