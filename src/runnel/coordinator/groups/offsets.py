@@ -1,0 +1,311 @@
+"""Committing, fetching and deleting the offsets of groups."""
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
+
+from runnel.coordinator.groups.committed import NO_TIMESTAMP, CommittedOffsets
+from runnel.coordinator.groups.group import EnsurePartition, Group
+from runnel.coordinator.records import JournalRecord
+from runnel.errors import ErrorCode, RunnelError
+from runnel.types import NO_TOPIC_ID
+from runnel.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from runnel.wire.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from runnel.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from runnel.wire.messages.records.legacy_offset_commit import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+)
+from runnel.wire.messages.records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from runnel.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from runnel.coordinator.groups.machine import GroupMachine
+
+VALUE_VERSION: Final = 4
+VALUE_VERSION_WITH_EXPIRY: Final = 1
+FIRST_VERSION_OF_ABSENT_GROUPS: Final = 9  # of OffsetCommit
+TOMBSTONES_PER_BATCH: Final = 1000
+NO_OFFSET: Final = -1
+
+
+class PartitionToCommit(Protocol):
+    """Of OffsetCommit and of TxnOffsetCommit."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+class Offsets:
+    """Part of the machine; `committed` is what its journal says."""
+
+    def __init__(self, machine: "GroupMachine") -> None:
+        self._machine = machine
+        self.committed = CommittedOffsets()
+
+    # Committing
+
+    def commit(
+        self,
+        request: OffsetCommitRequest,
+        topics: Sequence[OffsetCommitRequestTopic],
+        api_version: int,
+    ) -> list[OffsetCommitResponseTopic]:
+        """`topics`: those of the request that are there, with their names. Raises RunnelError."""
+        epoch = request.generation_id_or_member_epoch
+        group = self._machine.groups.get(request.group_id)
+        ensure: EnsurePartition | None = None
+        if group is not None:
+            ensure = group.ensure_may_commit(
+                request.member_id, request.group_instance_id, epoch, api_version
+            )
+        elif epoch >= 0:
+            is_told = api_version >= FIRST_VERSION_OF_ABSENT_GROUPS
+            raise _absent(
+                ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION, request
+            )
+        now_ms = self._machine.shard.clock.wall_ms()
+        expires_ms = NO_TIMESTAMP
+        if request.retention_time_ms != NO_TIMESTAMP:
+            expires_ms = now_ms + request.retention_time_ms
+        records: list[JournalRecord] = []
+        answers: list[OffsetCommitResponseTopic] = []
+        for topic in topics:
+            results: list[OffsetCommitResponsePartition] = []
+            for partition in topic.partitions:
+                code = self._add(
+                    records, request.group_id, topic.name, topic.topic_id, partition, ensure,
+                    now_ms, expires_ms,
+                )  # fmt: skip
+                results.append(
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=code
+                    )
+                )
+            answers.append(
+                OffsetCommitResponseTopic(
+                    name=topic.name, topic_id=topic.topic_id, partitions=results
+                )
+            )
+        self._machine.shard.write(records)
+        return answers
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, topics: Sequence[TxnOffsetCommitRequestTopic]
+    ) -> list[TxnOffsetCommitResponseTopic]:
+        """They count when the producer's marker comes. Raises RunnelError."""
+        group = self._machine.groups.get(request.group_id)
+        ensure: EnsurePartition | None = None
+        if group is not None:
+            ensure = group.ensure_may_commit_in_transaction(
+                request.member_id, request.group_instance_id, request.generation_id
+            )
+        elif request.generation_id >= 0:
+            raise _absent(ErrorCode.ILLEGAL_GENERATION, request)
+        now_ms = self._machine.shard.clock.wall_ms()
+        records: list[JournalRecord] = []
+        answers: list[TxnOffsetCommitResponseTopic] = []
+        for topic in topics:
+            results: list[TxnOffsetCommitResponsePartition] = []
+            for partition in topic.partitions:
+                code = self._add(
+                    records, request.group_id, topic.name, NO_TOPIC_ID, partition, ensure,
+                    now_ms, NO_TIMESTAMP,
+                )  # fmt: skip
+                results.append(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=code
+                    )
+                )
+            answers.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
+        self._machine.shard.write(
+            records, producer_id=request.producer_id, producer_epoch=request.producer_epoch
+        )
+        return answers
+
+    def _add(
+        self,
+        records: list[JournalRecord],
+        group_id: str,
+        topic: str,
+        topic_id: bytes,
+        partition: PartitionToCommit,
+        ensure: EnsurePartition | None,
+        now_ms: int,
+        expires_ms: int,
+    ) -> ErrorCode:
+        metadata = partition.committed_metadata or ""
+        if metadata and self._is_too_long(metadata):
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        if ensure is not None:
+            known_id = topic_id
+            if known_id == NO_TOPIC_ID:
+                known_id = self._machine.topics.id_of(topic) or NO_TOPIC_ID
+            ensure(topic, known_id, partition.partition_index)
+        key = OffsetCommitKey(group=group_id, topic=topic, partition=partition.partition_index)
+        value = OffsetCommitValue(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            expire_timestamp=expires_ms,
+            topic_id=topic_id,
+        )
+        version = VALUE_VERSION if expires_ms == NO_TIMESTAMP else VALUE_VERSION_WITH_EXPIRY
+        records.append(JournalRecord(key, value, version))
+        return ErrorCode.NONE
+
+    def _is_too_long(self, metadata: str) -> bool:
+        """Kafka counts UTF-16 code units, although the setting speaks of bytes."""
+        limit = self._machine.settings().offset_metadata_max_bytes
+        return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) > 2 * limit
+
+    # Fetching
+
+    def fetch(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> list[OffsetFetchResponseTopics]:
+        """A group that is not there has no offsets; that is no error. Raises RunnelError."""
+        group = self._machine.groups.get(request.group_id)
+        if group is not None:
+            group.ensure_may_fetch(request.member_id, request.member_epoch)
+        by_topic = self.committed.by_group.get(request.group_id, {})
+        wanted: Iterable[tuple[str, bytes, Collection[int]]]
+        if request.topics is None:
+            wanted = [(name, NO_TOPIC_ID, by_index) for name, by_index in by_topic.items()]
+        else:
+            wanted = [(each.name, each.topic_id, each.partition_indexes) for each in request.topics]
+        answers: list[OffsetFetchResponseTopics] = []
+        for name, topic_id, indexes in wanted:
+            by_index = by_topic.get(name, {})
+            results: list[OffsetFetchResponsePartitions] = []
+            for index in indexes:
+                found = by_index.get(index)
+                if require_stable and self.committed.is_pending(request.group_id, name, index):
+                    results.append(_nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+                elif found is None or _is_of_another(found.topic_id, topic_id):
+                    results.append(_nothing(index))
+                else:
+                    results.append(
+                        OffsetFetchResponsePartitions(
+                            partition_index=index,
+                            committed_offset=found.offset,
+                            committed_leader_epoch=found.leader_epoch,
+                            metadata=found.metadata,
+                        )
+                    )
+            answers.append(
+                OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=results)
+            )
+        return answers
+
+    # Deleting
+
+    def delete(
+        self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
+    ) -> list[OffsetDeleteResponseTopic]:
+        """Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+        group = self._machine.group(group_id)
+        group.ensure_may_delete_offsets()
+        records: list[JournalRecord] = []
+        answers: list[OffsetDeleteResponseTopic] = []
+        for topic in topics:
+            code = ErrorCode.NONE
+            if group.is_subscribed_to(topic.name):
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            results: list[OffsetDeleteResponsePartition] = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                results.append(
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=code)
+                )
+                if code is ErrorCode.NONE and self._is_there(group_id, topic.name, index):
+                    records.append(tombstone(group_id, topic.name, index))
+            answers.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+        self._machine.shard.write(records)
+        return answers
+
+    def _is_there(self, group_id: str, topic: str, index: int) -> bool:
+        return self.committed.get(group_id, topic, index) is not None or self.committed.is_pending(
+            group_id, topic, index
+        )
+
+    def delete_group(self, group: Group) -> None:
+        """With all its offsets; the caller has made sure that it may be."""
+        found = self.committed.partitions_of(group.group_id)
+        self.write_in_batches([tombstone(group.group_id, *partition) for partition in found])
+        self._machine.shard.write(list(group.tombstones()))
+
+    def write_in_batches(self, tombstones: Sequence[JournalRecord]) -> None:
+        """Of many, so that no batch is too large for the journal.
+
+        Raises RunnelError.
+        """
+        remaining = iter(tombstones)
+        while some := list(islice(remaining, TOMBSTONES_PER_BATCH)):
+            self._machine.shard.write(some)
+
+    # Replay
+
+    def replay(
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int
+    ) -> None:
+        if value is None:
+            self.committed.remove(key.group, key.topic, key.partition)
+            return
+        self._machine.ensure_group(key.group)
+        self.committed.put(key.group, key.topic, key.partition, value, producer_id)
+
+    def replay_legacy(
+        self, key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None, producer_id: int
+    ) -> None:
+        """As brokers before 0.9 wrote them."""
+        now = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
+        if value is None:
+            self.replay(now, None, producer_id)
+        else:
+            meant = OffsetCommitValue(
+                offset=value.offset,
+                metadata=value.metadata,
+                commit_timestamp=value.commit_timestamp,
+            )
+            self.replay(now, meant, producer_id)
+
+
+def tombstone(group_id: str, topic: str, index: int) -> JournalRecord:
+    return JournalRecord(OffsetCommitKey(group=group_id, topic=topic, partition=index), None)
+
+
+def _nothing(index: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=NO_OFFSET, error_code=code
+    )
+
+
+def _is_of_another(committed_id: bytes, asked_id: bytes) -> bool:
+    """Whether the topic was deleted and made anew between the commit and the question."""
+    return NO_TOPIC_ID not in (committed_id, asked_id) and committed_id != asked_id
+
+
+def _absent(code: ErrorCode, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> RunnelError:
+    return RunnelError(code, f"Group {request.group_id} not found.")
