@@ -103,12 +103,12 @@ class Desk:
                 min(schema.latest_version, 5) if schema.api_key == 22 else schema.latest_version
             )
         self.put(encode_frame(request, version, correlation_id=7, client_id=self.client_id))
-        frame = await self._next_frame()
+        frame = await self.next_frame()
         correlation_id, response = decode_reply(schema.api_key, version, frame)
         assert correlation_id == 7
         return response
 
-    async def _next_frame(self) -> bytes:
+    async def next_frame(self) -> bytes:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 if self.closed_for is not None:

@@ -268,9 +268,9 @@ def test_frames_that_came_already_wait_too() -> None:
         frame = encode_frame(produce_request(batch(b"x" * 900)), 12, client_id="desk")
         began_ms = desk.clock.monotonic_ms()
         desk.put(2 * frame)
-        await desk._next_frame()
+        await desk.next_frame()
         assert desk.clock.monotonic_ms() == began_ms and not desk.has_reply
-        await desk._next_frame()
+        await desk.next_frame()
         assert desk.clock.monotonic_ms() - began_ms == len(frame) - 4
 
     at_desk(test)

@@ -87,7 +87,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     async def test(desk: Desk) -> None:
         frame = bytes.fromhex("0000000c 0012 0063 00000007 ffff 00 00".replace(" ", ""))
         desk.put(frame)
-        reply = await desk._next_frame()
+        reply = await desk.next_frame()
         assert reply[:4] == b"\0\0\0\x07"
         assert int.from_bytes(reply[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
         assert reply[6:] == bytes.fromhex("00000001 0012 0000 0004".replace(" ", ""))
@@ -165,7 +165,7 @@ def test_bytes_to_spare_are_left_unread_as_kafka_does() -> None:
         frame = encode_frame(MetadataRequest(topics=None), 12)
         size = int.from_bytes(frame[:4], "big") + 1
         desk.put(size.to_bytes(4, "big") + frame[4:] + b"\0")
-        assert await desk._next_frame()
+        assert await desk.next_frame()
         assert desk.closed_for is None
 
     at_desk(test)

@@ -35,7 +35,13 @@ def test_an_unknown_kind_of_key_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("", 0), ("a", 97), ("orders", 1008770331), ("polygenelubricants", 0), ("\U0001f600", 1772899)],
+    [
+        ("", 0),
+        ("a", 97),
+        ("orders", 1008770331),
+        ("polygenelubricants", 0),
+        ("\U0001f600", 1772899),
+    ],
 )
 def test_places_are_those_of_java(text: str, expected: int) -> None:
     assert java_hash(text) == expected
