@@ -21,8 +21,8 @@ async def coordinators_are_found(talk: Talk) -> None:
 
 
 # Of a repeated batch Kafka tells the time in the batch, as if the log had given it; with a refusal
-# it tells where the log starts. No client looks at either.
-@unequal("log_append_time_ms", "log_start_offset")
+# it tells where the log starts, and no words. No client looks at either.
+@unequal("log_append_time_ms", "log_start_offset", "error_message")
 async def an_idempotent_producer_repeats_itself(talk: Talk) -> None:
     await talk.topic("t")
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
