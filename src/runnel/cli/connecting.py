@@ -35,6 +35,14 @@ ADVICE: Final = {
     ErrorCode.INVALID_RECORD: "A compacted topic takes no record without a key: see --key and"
     " --key-separator.",
     ErrorCode.INVALID_TIMESTAMP: "The topic's message.timestamp settings refuse this time.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "'runnel group list' shows what there is.",
+    ErrorCode.NON_EMPTY_GROUP: "Stop its consumers first; 'runnel group describe --members' shows"
+    " where they run.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The group has members, and only they may commit: stop"
+    " them first.",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "Members of the group read that topic: stop them first.",
+    ErrorCode.INVALID_GROUP_ID: "A group's name must not be empty.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "This user may not do that; ask who runs the broker.",
     ErrorCode.OFFSET_OUT_OF_RANGE: "Begin elsewhere: --from beginning.",
 }
 

@@ -20,6 +20,10 @@ from runnel.client.cluster import Cluster
 WAYS: Final = "'beginning', 'latest', an offset, -N records, '-5m' or '2026-01-31T12:00'"
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AGO: Final = re.compile(r"-(\d+(?:\.\d+)?)([smhd])")
+_LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([smhd])")
+_ISO_LENGTH: Final = re.compile(
+    r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,3})?)S)?)?"
+)
 
 
 class Place(NamedTuple):
@@ -55,6 +59,20 @@ def time_of(text: str, now_ms: int) -> int | None:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def duration_ms(option: str, text: str) -> int:
+    """`90s`, `15m`, `1.5h`, `2d`, or Kafka's `PT1H30M`. Raises CommandError."""
+    text = text.strip()
+    if plain := _LENGTH.fullmatch(text):
+        return int(float(plain[1]) * _UNIT_MS[plain[2]])
+    iso = _ISO_LENGTH.fullmatch(text.upper())
+    if iso is None or not any(iso.groups()):
+        raise CommandError(f"{option}: {text!r} is no duration; write 90s, 15m, 2h or 7d.")
+    return sum(
+        int(float(count or 0) * _UNIT_MS[unit])
+        for count, unit in zip(iso.groups(), "dhms", strict=True)
+    )
 
 
 def offsets_at(cluster: Cluster, topic: str, place: Place, partitions: list[int]) -> dict[int, int]:

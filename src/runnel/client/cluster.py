@@ -36,6 +36,10 @@ PASSING: Final = frozenset(
         ErrorCode.REPLICA_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.NOT_CONTROLLER,
@@ -124,12 +128,19 @@ class Cluster:
         self._any = None
         self._nodes.clear()
 
-    def call(self, request: object, *, node_id: int | None = None) -> Any:  # noqa: ANN401  # its class follows from that of the request
-        """The response of that broker, or of any. Raises ClientError."""
+    def call(  # its class follows from that of the request
+        self, request: object, *, node_id: int | None = None, newest: int | None = None
+    ) -> Any:  # noqa: ANN401
+        """The response of that broker, or of any, in no version above `newest`.
+
+        Raises ClientError.
+        """
         client = self._someone() if node_id is None else self._node(node_id)
         try:
-            ensure_offered(client, _key_of(request))
-            return client.call(request)
+            key = _key_of(request)
+            ensure_offered(client, key)
+            version = client.version_of(key)
+            return client.call(request, version=min(version, newest or version))
         except (OSError, ClosedError, WireError) as error:
             self._forget(client)
             raise UnreachableError(_reason(error)) from None
@@ -148,6 +159,10 @@ class Cluster:
         client = self._someone()
         ensure_offered(client, key)
         return client.version_of(key)
+
+    def node_ids(self) -> list[int]:
+        """The numbers of all brokers."""
+        return sorted(row.node_id for row in self.metadata([]).brokers)
 
     def retried(self, attempt: Callable[[], _Result], *, reconnect: bool = False) -> _Result:
         """What `attempt` returns, tried again while the cluster calls its refusal passing.

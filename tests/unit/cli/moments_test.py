@@ -2,7 +2,7 @@
 
 import pytest
 
-from runnel.cli.moments import Place, place_of
+from runnel.cli.moments import Place, duration_ms, place_of
 from runnel.cli.output import CommandError
 from runnel.client.admin import EARLIEST, LATEST
 
@@ -32,3 +32,17 @@ def test_places(text: str, place: Place) -> None:
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(CommandError, match="is no place in a topic; write 'beginning'"):
         place_of("--from", text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_ms"),
+    [("90s", 90_000), ("1.5h", 5_400_000), ("2d", 172_800_000), ("PT1H30M", 5_400_000)],
+)
+def test_durations(text: str, expected_ms: int) -> None:
+    assert duration_ms("--by-duration", text) == expected_ms
+
+
+@pytest.mark.parametrize("text", ["", "1", "-5m", "P", "PT", "5 minutes", "9" * 20 + "d"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(CommandError, match="is no duration; write 90s"):
+        duration_ms("--by-duration", text)
