@@ -11,7 +11,7 @@ from typing import Annotated, Final, cast
 
 import typer
 
-from runnel.cli import config, group, quota, storage, topic
+from runnel.cli import config, group, quota, storage, topic, transaction
 from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
 from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, CommandError, examples
@@ -44,6 +44,7 @@ app.add_typer(topic.app, name="topic")
 app.command(epilog=PRODUCE_EXAMPLES)(produce)
 app.command(epilog=CONSUME_EXAMPLES)(consume)
 app.add_typer(group.app, name="group")
+app.add_typer(transaction.app, name="transaction")
 app.add_typer(config.app, name="config")
 app.add_typer(quota.app, name="quota")
 app.add_typer(storage.app, name="storage")

@@ -43,6 +43,11 @@ ADVICE: Final = {
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "Members of the group read that topic: stop them first.",
     ErrorCode.INVALID_GROUP_ID: "A group's name must not be empty.",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "This user may not do that; ask who runs the broker.",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "'runnel transaction list' shows what there is.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "This user may not do that; ask who runs the"
+    " broker.",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "Its producer has gone on since: look again with"
+    " 'runnel transaction find-hanging'.",
     ErrorCode.OFFSET_OUT_OF_RANGE: "Begin elsewhere: --from beginning.",
 }
 
