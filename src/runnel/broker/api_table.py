@@ -29,6 +29,7 @@ CREATE_TOPIC = Right(Operation.CREATE, Resource.TOPIC)
 ALTER_TOPIC = Right(Operation.ALTER, Resource.TOPIC)
 DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
 WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+READ_GROUP = Right(Operation.READ, Resource.GROUP)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
 ALTER_CLUSTER = Right(Operation.ALTER, Resource.CLUSTER)
 DESCRIBE_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
@@ -59,6 +60,10 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.LIST_OFFSETS, list_offsets, DESCRIBE_TOPIC),
         ApiRow(ApiKey.METADATA, metadata, DESCRIBE_TOPIC),
         ApiRow(ApiKey.FIND_COORDINATOR, find_coordinator, DESCRIBE_GROUP),
+        ApiRow(ApiKey.JOIN_GROUP, _late("groups.join_group"), READ_GROUP),
+        ApiRow(ApiKey.HEARTBEAT, _late("groups.heartbeat"), READ_GROUP),
+        ApiRow(ApiKey.LEAVE_GROUP, _late("groups.leave_group"), READ_GROUP),
+        ApiRow(ApiKey.SYNC_GROUP, _late("groups.sync_group"), READ_GROUP),
         ApiRow(ApiKey.CREATE_TOPICS, create_topics, CREATE_TOPIC),
         ApiRow(ApiKey.DELETE_TOPICS, delete_topics, DELETE_TOPIC),
         ApiRow(ApiKey.DELETE_RECORDS, delete_records, DELETE_TOPIC),

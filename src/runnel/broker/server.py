@@ -212,7 +212,10 @@ class Broker:
         from runnel.coordinator.groups.machine import GroupMachine  # see above
 
         return GroupMachine(
-            shard, lambda: self.settings.groups, GroupTopics(lambda: self._membership.image)
+            shard,
+            lambda: self.settings.groups,
+            GroupTopics(lambda: self._membership.image),
+            self._ports.random,
         )
 
     def _take_settings(self, settings: Settings) -> None:

@@ -11,12 +11,15 @@ from enum import Enum
 from typing import Final
 
 from runnel.coordinator.groups.classic_member import ClassicMember
-from runnel.coordinator.groups.group import GroupType
+from runnel.coordinator.groups.group import EnsurePartition, GroupType
 from runnel.coordinator.records import JournalRecord
+from runnel.coordinator.runtime import Deferred
 from runnel.coordinator.timers import Timer
 from runnel.errors import ErrorCode, RunnelError
-from runnel.wire.messages.join_group import JoinGroupRequestProtocol
+from runnel.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from runnel.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponse
 from runnel.wire.messages.records.group_metadata import GroupMetadataKey
+from runnel.wire.messages.sync_group import SyncGroupResponse
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
@@ -81,8 +84,6 @@ class ClassicGroup:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
         self._count_protocols(member, 1)
-        if member.joining is not None:
-            self.joining_count += 1
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> None:
@@ -104,6 +105,25 @@ class ClassicGroup:
         timer = self.pending_members.pop(member_id, None)
         if timer is not None:
             timer.cancel()
+
+    def await_join(self, member: ClassicMember, deferred: Deferred[JoinGroupResponse]) -> None:
+        """A member that asks again, perhaps after its connection broke, waits but once."""
+        self.answer_join(member, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        member.joining = deferred
+        self.joining_count += 1
+
+    def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
+        deferred, member.joining = member.joining, None
+        if deferred is not None:
+            self.joining_count -= 1
+            deferred.answer(response)
+
+    def answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> bool:
+        """Whether it was waiting for it."""
+        deferred, member.syncing = member.syncing, None
+        if deferred is not None:
+            deferred.answer(response)
+        return deferred is not None
 
     def has_all_joined(self) -> bool:
         return self.joining_count == len(self.members) and not self.pending_members
@@ -162,20 +182,21 @@ class ClassicGroup:
 
     def ensure_may_commit(
         self, member_id: str, instance_id: str | None, epoch: int, api_version: int
-    ) -> None:
-        """As to a heartbeat, the coordinator listens to a commit: the session is extended."""
+    ) -> EnsurePartition | None:
         if self._ensure_commits(member_id, instance_id, epoch):
-            return
+            return None
         if epoch < 0 and not member_id and instance_id is None:
             raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, f"{self.group_id} has members")
         if self.state is ClassicState.COMPLETING_REBALANCE:
             raise RunnelError(ErrorCode.REBALANCE_IN_PROGRESS, self.group_id)
         self.members[member_id].extend_session()
+        return None
 
     def ensure_may_commit_in_transaction(
         self, member_id: str, instance_id: str | None, epoch: int
-    ) -> None:
+    ) -> EnsurePartition | None:
         self._ensure_commits(member_id, instance_id, epoch)
+        return None
 
     def _ensure_commits(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
         """Whether nothing more need be asked: an administrator may commit for an empty group."""
@@ -191,6 +212,11 @@ class ClassicGroup:
         return False
 
     def ensure_may_fetch(self, member_id: str | None, epoch: int) -> None:
+        self._ensure_alive(ErrorCode.GROUP_ID_NOT_FOUND)
+
+    def ensure_may_delete_offsets(self) -> None:
+        if not self.uses_consumer_protocol:
+            self.ensure_may_be_deleted()
         self._ensure_alive(ErrorCode.GROUP_ID_NOT_FOUND)
 
     def ensure_may_be_deleted(self) -> None:
@@ -210,6 +236,27 @@ class ClassicGroup:
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
+
+    def described(self) -> DescribedGroup | None:
+        """What a member's protocol says is shown only while one protocol is agreed on."""
+        is_stable = self.state is ClassicState.STABLE
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state_name,
+            protocol_type=self.protocol_type,
+            protocol_data=(self.protocol_name or "") if is_stable else "",
+            members=[
+                DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=member.metadata(self.protocol_name) if is_stable else b"",
+                    member_assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ],
+        )
 
     def tombstones(self) -> Collection[JournalRecord]:
         return (JournalRecord(GroupMetadataKey(group=self.group_id), None),)

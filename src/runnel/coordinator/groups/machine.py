@@ -5,12 +5,14 @@ over the groups it is given, and writes through the shard.
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
 from runnel.config.coordination import GroupSettings
+from runnel.coordinator.groups.classic import ClassicProtocol
+from runnel.coordinator.groups.classic_group import ClassicGroup
 from runnel.coordinator.groups.group import Group
 from runnel.coordinator.groups.offsets import Offsets
-from runnel.coordinator.groups.simple_group import SimpleGroup
 from runnel.coordinator.groups.topics_view import TopicsView
 from runnel.coordinator.records import JournalRecord, Kinds, kinds_of
 from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard
@@ -74,15 +76,18 @@ class GroupMachine:
         shard: "Shard[GroupMachine]",
         settings: Callable[[], GroupSettings],
         topics: TopicsView,
+        random: Random,
     ) -> None:
         self.shard = shard
         self.settings = settings  # as they are at that moment
         self.topics = topics
+        self.random = random  # for the ids of members
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets(self)
+        self.classic = ClassicProtocol(self)
         # What a record of this key means, for all that are never part of a transaction.
         self._replays: dict[type[Any], Callable[[Any, Any | None], None]] = {
-            GroupMetadataKey: self._replay_group,
+            GroupMetadataKey: self.classic.replay,
         }
 
     def group(self, group_id: str) -> Group:
@@ -95,7 +100,7 @@ class GroupMachine:
     def ensure_group(self, group_id: str) -> None:
         """An offset in the journal: if there is no such group, it is one without members."""
         if group_id not in self.groups:
-            self.groups[group_id] = SimpleGroup(group_id)
+            self.groups[group_id] = ClassicGroup(group_id)
 
     def replay(self, record: JournalRecord, producer_id: int = NO_PRODUCER_ID) -> None:
         """By the type of the key."""
@@ -108,13 +113,10 @@ class GroupMachine:
         elif kind in self._replays:
             self._replays[kind](key, value)
 
-    def _replay_group(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        if value is None:
-            self.groups.pop(key.group, None)
-
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Offsets that the producer sent to its transaction count now, or never did."""
         self.offsets.committed.end_transaction(producer_id, is_commit=is_commit)
 
     def loaded(self) -> None:
         """Members that were there before get a whole session to be heard of again."""
+        self.classic.loaded()
