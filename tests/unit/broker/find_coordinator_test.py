@@ -1,6 +1,7 @@
 """FindCoordinator: the first who asks brings the internal topic into being."""
 
 import pytest
+
 from runnel.broker.coordinators import java_hash
 from runnel.errors import ErrorCode
 from runnel.wire.messages.find_coordinator import FindCoordinatorRequest
