@@ -62,6 +62,7 @@ class Desk:
         await self.broker.stop()
         self.broker = await self._start()
         self.reconnect()
+        await self.broker.groups.wait_loaded()
 
     # The outlet of the connection
 

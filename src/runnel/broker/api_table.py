@@ -29,8 +29,9 @@ CREATE_TOPIC = Right(Operation.CREATE, Resource.TOPIC)
 ALTER_TOPIC = Right(Operation.ALTER, Resource.TOPIC)
 DELETE_TOPIC = Right(Operation.DELETE, Resource.TOPIC)
 WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
-READ_GROUP = Right(Operation.READ, Resource.GROUP)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
+READ_GROUP = Right(Operation.READ, Resource.GROUP)
+DELETE_GROUP = Right(Operation.DELETE, Resource.GROUP)
 ALTER_CLUSTER = Right(Operation.ALTER, Resource.CLUSTER)
 DESCRIBE_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
 ALTER_CONFIGS = Right(Operation.ALTER_CONFIGS, Resource.TOPIC)
@@ -64,6 +65,13 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.HEARTBEAT, _late("classic_groups.heartbeat"), READ_GROUP),
         ApiRow(ApiKey.LEAVE_GROUP, _late("classic_groups.leave_group"), READ_GROUP),
         ApiRow(ApiKey.SYNC_GROUP, _late("classic_groups.sync_group"), READ_GROUP),
+        ApiRow(ApiKey.OFFSET_COMMIT, _late("offset_commit.offset_commit"), READ_GROUP),
+        ApiRow(ApiKey.OFFSET_FETCH, _late("offset_fetch.offset_fetch"), DESCRIBE_GROUP),
+        ApiRow(ApiKey.OFFSET_DELETE, _late("groups.offset_delete"), DELETE_GROUP),
+        ApiRow(ApiKey.TXN_OFFSET_COMMIT, _late("offset_commit.txn_offset_commit"), READ_GROUP),
+        ApiRow(ApiKey.LIST_GROUPS, _late("groups.list_groups"), DESCRIBE_GROUP),
+        ApiRow(ApiKey.DESCRIBE_GROUPS, _late("groups.describe_groups"), DESCRIBE_GROUP),
+        ApiRow(ApiKey.DELETE_GROUPS, _late("groups.delete_groups"), DELETE_GROUP),
         ApiRow(ApiKey.CREATE_TOPICS, create_topics, CREATE_TOPIC),
         ApiRow(ApiKey.DELETE_TOPICS, delete_topics, DELETE_TOPIC),
         ApiRow(ApiKey.DELETE_RECORDS, delete_records, DELETE_TOPIC),

@@ -194,6 +194,11 @@ class Coordinators(Generic[M]):
                 await self._load(shard)
             except (RunnelError, WireError) as error:
                 _log.error("%s-%d cannot be loaded: %s", self.topic, shard.index, error)
+            self._to_load.task_done()
+
+    async def wait_loaded(self) -> None:
+        """Until all that are led by now are loaded, or cannot be."""
+        await self._to_load.join()
 
     async def _load(self, shard: Shard[M]) -> None:
         """Replay all of the journal; nothing is written to it meanwhile, as nobody may ask yet."""

@@ -52,6 +52,13 @@ TOPIC_OPERATIONS = (
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+GROUP_OPERATIONS = (
+    Operation.READ,
+    Operation.DESCRIBE,
+    Operation.DELETE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
 CLUSTER_OPERATIONS = (
     Operation.CREATE,
     Operation.ALTER,

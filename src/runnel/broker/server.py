@@ -197,6 +197,18 @@ class Broker:
             self._take_settings(settings_now(new, self._started))
         self._count_shards(new)
         self.partitions.image_changed(new)
+        if new.topics_revision != old.topics_revision:
+            self._tell_groups_of_deletions(old, new)
+
+    def _tell_groups_of_deletions(self, old: Image, new: Image) -> None:
+        deleted = {
+            topic.name: topic.id
+            for topic in old.topics_by_id.values()
+            if topic.id not in new.topics_by_id
+        }
+        if deleted:
+            for shard in self.groups:
+                shard.machine.topics_deleted(deleted)
 
     def _count_shards(self, image: Image) -> None:
         for coordinators in (self.groups,):

@@ -4,13 +4,14 @@ The protocols live beside this: `classic_*.py`, `consumer_*.py`, `offsets.py`. E
 over the groups it is given, and writes through the shard.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
 from runnel.config.coordination import GroupSettings
 from runnel.coordinator.groups.classic import ClassicProtocol
 from runnel.coordinator.groups.classic_group import ClassicGroup
+from runnel.coordinator.groups.expiry import Expiry
 from runnel.coordinator.groups.group import Group
 from runnel.coordinator.groups.offsets import Offsets
 from runnel.coordinator.groups.topics_view import TopicsView
@@ -85,6 +86,7 @@ class GroupMachine:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets(self)
         self.classic = ClassicProtocol(self)
+        self._expiry = Expiry(self, self.offsets)
         # What a record of this key means, for all that are never part of a transaction.
         self._replays: dict[type[Any], Callable[[Any, Any | None], None]] = {
             GroupMetadataKey: self.classic.replay,
@@ -120,3 +122,8 @@ class GroupMachine:
     def loaded(self) -> None:
         """Members that were there before get a whole session to be heard of again."""
         self.classic.loaded()
+        self._expiry.start()
+
+    def topics_deleted(self, deleted: Mapping[str, bytes]) -> None:
+        """By name, with their ids."""
+        self._expiry.topics_deleted(deleted)

@@ -1,0 +1,171 @@
+"""Groups for administrators: ListGroups (key 16), DescribeGroups (15), DeleteGroups (42) and
+OffsetDelete (47).
+
+Version notes: ListGroups v4 filters by state, v5 by type. DescribeGroups v3 knows authorised
+operations; up to v5 a group that is not there is a dead one, from v6 on that is an error.
+"""
+
+from typing import Final
+
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.handlers.group_partitions import Refused, sort_out
+from runnel.broker.security import CLUSTER_NAME, GROUP_OPERATIONS, Operation, Resource
+from runnel.broker.settling import settle
+from runnel.broker.waiting import Parked
+from runnel.coordinator.groups.machine import GroupMachine
+from runnel.coordinator.runtime import Shard
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from runnel.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from runnel.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from runnel.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+FIRST_VERSION_OF_ABSENT_GROUPS: Final = 6  # of DescribeGroups
+DEAD: Final = "Dead"
+
+
+def list_groups(
+    context: RequestContext, services: Services, request: ListGroupsRequest
+) -> ListGroupsResponse | Parked[ListGroupsResponse]:
+    if services.groups.is_loading():
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    states = {name.lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    sees_all = context.may(Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
+    shards = list(services.groups)
+    listed = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state_name,
+            group_type=group.type.value,
+        )
+        for shard in shards
+        for group in shard.machine.groups.values()
+        if (not states or group.state_name.lower() in states)
+        and (not types or group.type.value.lower() in types)
+        and (sees_all or context.may(Operation.DESCRIBE, Resource.GROUP, group.group_id))
+    ]
+    return settle(
+        shards,
+        ListGroupsResponse(groups=listed),
+        lambda code: ListGroupsResponse(error_code=code),
+    )
+
+
+def describe_groups(
+    context: RequestContext, services: Services, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse | Parked[DescribeGroupsResponse]:
+    shards: dict[Shard[GroupMachine], None] = {}
+    described: list[DescribedGroup] = []
+    for group_id in request.groups:
+        try:
+            if not context.may(Operation.DESCRIBE, Resource.GROUP, group_id):
+                raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
+            shard = services.groups.shard_of(group_id)
+            shards[shard] = None
+            found = _described(shard.machine, group_id)
+            if request.include_authorized_operations:
+                found.authorized_operations = context.rights(
+                    Resource.GROUP, group_id, GROUP_OPERATIONS
+                )
+            described.append(found)
+        except RunnelError as error:
+            described.append(_not_described(context, group_id, error))
+
+    def failed(code: ErrorCode) -> DescribeGroupsResponse:
+        return DescribeGroupsResponse(
+            groups=[DescribedGroup(group_id=each, error_code=code) for each in request.groups]
+        )
+
+    return settle(list(shards), DescribeGroupsResponse(groups=described), failed)
+
+
+def _described(machine: GroupMachine, group_id: str) -> DescribedGroup:
+    """Raises GROUP_ID_NOT_FOUND."""
+    found = machine.group(group_id).described()
+    if found is None:
+        raise RunnelError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
+    return found
+
+
+def _not_described(context: RequestContext, group_id: str, error: RunnelError) -> DescribedGroup:
+    if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
+    if context.api_version < FIRST_VERSION_OF_ABSENT_GROUPS:
+        return DescribedGroup(group_id=group_id, group_state=DEAD)
+    return DescribedGroup(
+        group_id=group_id, group_state=DEAD, error_code=error.code, error_message=str(error)
+    )
+
+
+def delete_groups(
+    context: RequestContext, services: Services, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse | Parked[DeleteGroupsResponse]:
+    shards: dict[Shard[GroupMachine], None] = {}
+    results: list[DeletableGroupResult] = []
+    for group_id in dict.fromkeys(request.groups_names):
+        code = ErrorCode.NONE
+        try:
+            if not context.may(Operation.DELETE, Resource.GROUP, group_id):
+                raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
+            shard = services.groups.shard_of(group_id)
+            shards[shard] = None
+            group = shard.machine.group(group_id)
+            group.ensure_may_be_deleted()
+            shard.machine.offsets.delete_group(group)
+        except RunnelError as error:
+            code = error.code
+        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+
+    def failed(code: ErrorCode) -> DeleteGroupsResponse:
+        return DeleteGroupsResponse(
+            results=[
+                DeletableGroupResult(group_id=each.group_id, error_code=each.error_code or code)
+                for each in results
+            ]
+        )
+
+    return settle(list(shards), DeleteGroupsResponse(results=results), failed)
+
+
+def offset_delete(
+    context: RequestContext, services: Services, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse | Parked[OffsetDeleteResponse]:
+    """Raises RunnelError: its response has an error of the whole."""
+    if not context.may(Operation.DELETE, Resource.GROUP, request.group_id):
+        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.group_id)
+    accepted, refused = sort_out(context, services.image, request.topics)
+    if not request.group_id:
+        raise RunnelError(ErrorCode.INVALID_GROUP_ID, "the group has no name")
+    shard = services.groups.shard_of(request.group_id)
+    topics = [_not_deleted(each) for each in refused]
+    topics += shard.machine.offsets.delete(request.group_id, accepted)
+    return settle(
+        [shard],
+        OffsetDeleteResponse(topics=topics),
+        lambda code: OffsetDeleteResponse(error_code=code),
+    )
+
+
+def _not_deleted(refused: Refused) -> OffsetDeleteResponseTopic:
+    return OffsetDeleteResponseTopic(
+        name=refused.name,
+        partitions=[
+            OffsetDeleteResponsePartition(partition_index=index, error_code=refused.code)
+            for index in refused.indexes
+        ],
+    )

@@ -1,0 +1,113 @@
+"""OffsetCommit (key 8, v2-v10) and TxnOffsetCommit (key 28, v0-v5): how far a group has come.
+
+Version notes: OffsetCommit to v4 may say how long an offset is to be kept; v10 names topics by id.
+TxnOffsetCommit since v3 says which member asks; since v5 the group's partition need not have been
+added to the transaction before.
+
+What is wrong with one partition is its own error; what is wrong with the group is the error of
+every partition, because these responses have no other place for it.
+"""
+
+from typing import Final
+
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.handlers.group_partitions import Refused, refusal, sort_out
+from runnel.broker.security import Operation, Resource
+from runnel.broker.settling import settle
+from runnel.broker.waiting import Parked
+from runnel.errors import ErrorCode, RunnelError
+from runnel.types import TopicId
+from runnel.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from runnel.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
+FIRST_TXN_VERSION_THAT_KNOWS_LOADING: Final = 2
+
+
+def offset_commit(
+    context: RequestContext, services: Services, request: OffsetCommitRequest
+) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
+    def failed(code: ErrorCode) -> OffsetCommitResponse:
+        return OffsetCommitResponse(
+            topics=[_refused(refusal(topic, code)) for topic in request.topics]
+        )
+
+    if not context.may(Operation.READ, Resource.GROUP, request.group_id):
+        return failed(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    image = services.image
+    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        for topic in request.topics:
+            found = image.topics_by_id.get(TopicId(topic.topic_id))
+            topic.name = "" if found is None else found.name
+    accepted, refused = sort_out(context, image, request.topics)
+    topics = [_refused(each) for each in refused]
+    if not accepted:
+        return OffsetCommitResponse(topics=topics)
+    try:
+        shard = services.groups.shard_of(request.group_id)
+        topics += shard.machine.offsets.commit(request, accepted, context.api_version)
+    except RunnelError as error:
+        return failed(error.code)
+    return settle([shard], OffsetCommitResponse(topics=topics), failed)
+
+
+def _refused(refused: Refused) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=refused.name,
+        topic_id=refused.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=index, error_code=refused.code)
+            for index in refused.indexes
+        ],
+    )
+
+
+def txn_offset_commit(
+    context: RequestContext, services: Services, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | Parked[TxnOffsetCommitResponse]:
+    def failed(code: ErrorCode) -> TxnOffsetCommitResponse:
+        if (
+            code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            and context.api_version < FIRST_TXN_VERSION_THAT_KNOWS_LOADING
+        ):
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # those crash on the other (KAFKA-7296)
+        return TxnOffsetCommitResponse(
+            topics=[_txn_refused(refusal(topic, code)) for topic in request.topics]
+        )
+
+    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+        return failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not context.may(Operation.READ, Resource.GROUP, request.group_id):
+        return failed(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    accepted, refused = sort_out(context, services.image, request.topics)
+    topics = [_txn_refused(each) for each in refused]
+    if not accepted:
+        return TxnOffsetCommitResponse(topics=topics)
+    if not request.group_id:
+        return failed(ErrorCode.INVALID_GROUP_ID)
+    try:
+        shard = services.groups.shard_of(request.group_id)
+        topics += shard.machine.offsets.commit_in_transaction(request, accepted)
+    except RunnelError as error:
+        return failed(error.code)
+    return settle([shard], TxnOffsetCommitResponse(topics=topics), failed)
+
+
+def _txn_refused(refused: Refused) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=refused.name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=index, error_code=refused.code)
+            for index in refused.indexes
+        ],
+    )
