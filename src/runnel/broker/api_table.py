@@ -126,6 +126,16 @@ def api_table() -> tuple[ApiRow, ...]:
             _late("scram.describe_user_scram_credentials"),
             DESCRIBE_CLUSTER,
         ),
+        ApiRow(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            _late("consumer_groups.consumer_group_heartbeat"),
+            READ_GROUP,
+        ),
+        ApiRow(
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            _late("consumer_groups.consumer_group_describe"),
+            DESCRIBE_GROUP,
+        ),
     ]
     ranges = [
         (

@@ -31,7 +31,7 @@ SUPPORTED: Final = {
     feature.name: feature
     for feature in (
         Feature("eligible.leader.replicas.version", 0, 1, 1),
-        Feature("group.version", 0, 0, 0),
+        Feature("group.version", 0, 1, 1),
         Feature("kraft.version", 0, 0, 0),
         Feature(METADATA_VERSION, 7, 30, 30),  # 3.3-IV3 to 4.3-IV0
         Feature("share.version", 0, 0, 0),

@@ -61,13 +61,13 @@ def test_features_refuse_what_kafka_refuses_and_nothing_changes() -> None:
 
     async def test(desk: Desk) -> None:
         before = await levels(desk)
-        good = FeatureUpdateKey(feature="group.version", max_version_level=0)
+        good = FeatureUpdateKey(feature="share.version", max_version_level=0)
         for name, level, kind, why in cases:
             bad = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
             response = await desk.ask(UpdateFeaturesRequest(feature_updates=[good, bad]))
             assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION, name
             assert why in response.error_message
-        twice = [good, FeatureUpdateKey(feature="group.version", max_version_level=1)]
+        twice = [good, FeatureUpdateKey(feature="share.version", max_version_level=1)]
         response = await desk.ask(UpdateFeaturesRequest(feature_updates=twice))
         assert response.error_code == ErrorCode.INVALID_REQUEST
         down = FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=2)

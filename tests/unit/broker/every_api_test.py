@@ -73,7 +73,11 @@ def test_api_versions_is_the_table_and_nothing_else() -> None:
         assert told[ApiKey.PRODUCE] == (0, 13)
         assert told[ApiKey.INIT_PRODUCER_ID] == (0, 5)
         finalized = {each.name: each.max_version_level for each in response.finalized_features}
-        assert finalized == {"metadata.version": 30, "eligible.leader.replicas.version": 1}
+        assert finalized == {
+            "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+        }
         assert len(response.supported_features) == 7
         old = await desk.ask(asked, 3)
         assert [each.name for each in old.supported_features] == ["metadata.version"]

@@ -11,6 +11,8 @@ from typing import Any, Final
 from runnel.config.coordination import GroupSettings
 from runnel.coordinator.groups.classic import ClassicProtocol
 from runnel.coordinator.groups.classic_group import ClassicGroup
+from runnel.coordinator.groups.consumer_protocol import ConsumerProtocol
+from runnel.coordinator.groups.consumer_records import KEYS as CONSUMER_GROUP_KEYS
 from runnel.coordinator.groups.expiry import Expiry
 from runnel.coordinator.groups.group import Group
 from runnel.coordinator.groups.offsets import Offsets
@@ -87,9 +89,11 @@ class GroupMachine:
         self.offsets = Offsets(self)
         self.classic = ClassicProtocol(self)
         self._expiry = Expiry(self, self.offsets)
+        self.consumer = ConsumerProtocol(self)
         # What a record of this key means, for all that are never part of a transaction.
         self._replays: dict[type[Any], Callable[[Any, Any | None], None]] = {
             GroupMetadataKey: self.classic.replay,
+            **dict.fromkeys(CONSUMER_GROUP_KEYS, self.consumer.replay),
         }
 
     def group(self, group_id: str) -> Group:
@@ -122,6 +126,7 @@ class GroupMachine:
     def loaded(self) -> None:
         """Members that were there before get a whole session to be heard of again."""
         self.classic.loaded()
+        self.consumer.loaded()
         self._expiry.start()
 
     def topics_deleted(self, deleted: Mapping[str, bytes]) -> None:

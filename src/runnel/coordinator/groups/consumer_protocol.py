@@ -1,0 +1,417 @@
+"""The consumer group protocol (KIP-848): members send heartbeats, the coordinator decides.
+
+A heartbeat has three steps. The member is created or changed, which may begin a new epoch of the
+group; in a new epoch the target assignment is computed; the member goes one step towards it. All
+that they change is written in one batch.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from runnel.coordinator.groups.caller import Caller
+from runnel.coordinator.groups.consumer_checks import (
+    ensure_epoch,
+    ensure_released,
+    ensure_room,
+    ensure_static_member,
+    ensure_valid,
+)
+from runnel.coordinator.groups.consumer_describe import describe
+from runnel.coordinator.groups.consumer_group import ConsumerGroup
+from runnel.coordinator.groups.consumer_member import (
+    JOINING,
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    NOTHING,
+    ConsumerMember,
+    MemberState,
+    Owned,
+)
+from runnel.coordinator.groups.consumer_reconcile import Reported, reconcile
+from runnel.coordinator.groups.consumer_records import (
+    Target,
+    current_record,
+    epoch_record,
+    member_record,
+    member_tombstones,
+    partition_metadata_tombstone,
+    regex_tombstone,
+    target_epoch_record,
+    target_record,
+)
+from runnel.coordinator.groups.consumer_sessions import Duty, Sessions
+from runnel.coordinator.groups.consumer_target import TopicHashes, compute_targets, topic_ids
+from runnel.coordinator.groups.group import GroupType
+from runnel.coordinator.records import JournalRecord
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.messages.consumer_group_describe import DescribedGroup
+from runnel.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+from runnel.wire.messages.records.consumer_group_metadata import ConsumerGroupMetadataKey
+
+if TYPE_CHECKING:
+    from runnel.coordinator.groups.machine import GroupMachine
+
+
+class ConsumerProtocol:
+    """Of one shard; `GroupMachine.consumer`."""
+
+    def __init__(self, machine: "GroupMachine") -> None:
+        self._machine = machine
+        self._shard = machine.shard
+        self._hashes = TopicHashes(machine.topics)
+        self._sessions = Sessions(machine.shard.timer, machine.shard.clock, self._run_out)
+
+    # The journal
+
+    def replay(self, key: Any, value: Any | None) -> None:  # noqa: ANN401  # any record of a group
+        groups = self._machine.groups
+        group = groups.get(key.group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = groups[key.group_id] = ConsumerGroup(key.group_id)
+        group.replay(key, value)
+        if value is None and isinstance(key, ConsumerGroupMetadataKey):
+            del groups[key.group_id]
+
+    def loaded(self) -> None:
+        for group in self._machine.groups.values():
+            if isinstance(group, ConsumerGroup):
+                for member in group.members.values():
+                    timeout_ms = self._session_ms(member)
+                    self._sessions.expect(
+                        group.group_id, member.member_id, Duty.HEARTBEAT, timeout_ms
+                    )
+                    self._watch_revocation(group.group_id, member)
+
+    def _watch_revocation(self, group_id: str, member: ConsumerMember) -> None:
+        if member.classic is None and member.state == MemberState.UNREVOKED_PARTITIONS:
+            self._sessions.expect(
+                group_id,
+                member.member_id,
+                Duty.REVOKE,
+                member.rebalance_timeout_ms,
+                member.epoch,
+            )
+
+    def _session_ms(self, member: ConsumerMember) -> int:
+        if member.classic is not None:
+            return member.classic.session_timeout_ms
+        return self._machine.settings().group_consumer_session_timeout_ms
+
+    def _run_out(self, group_id: str, member_id: str, duty: Duty, epoch: int) -> None:
+        group = self._machine.groups.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if not isinstance(group, ConsumerGroup) or member is None:
+            self._sessions.forget(group_id, member_id)
+        elif duty is not Duty.REVOKE or member.epoch == epoch:
+            self._fence(group, [member])
+
+    # Heartbeats
+
+    def heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest
+    ) -> ConsumerGroupHeartbeatResponse:
+        settings = self._machine.settings()
+        ensure_valid(request, caller.api_version, settings.group_consumer_assignors)
+        if request.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE):
+            return self._leave(request)
+        records: list[JournalRecord] = []
+        group = self._group(request.group_id, request.member_epoch == JOINING, records)
+        ensure_room(group, request.member_id, settings.group_consumer_max_size)
+        reported = _reported(request)
+        member = self._member(group, request, reported, records)
+        changed = _changed(member, request, caller)
+        if changed != member:
+            records.append(member_record(group.group_id, changed))
+        moved = self._advance(group, member, changed, reported, records)
+        self._shard.write(records)
+        self._written(group.group_id, changed, moved)
+        shows = (
+            request.member_epoch == JOINING
+            or _is_full(request)
+            or moved.assigned != member.assigned
+        )
+        return ConsumerGroupHeartbeatResponse(
+            member_id=moved.member_id,
+            member_epoch=moved.epoch,
+            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            assignment=_told(moved.assigned) if shows else None,
+        )
+
+    def _group(
+        self, group_id: str, is_joining: bool, records: list[JournalRecord]
+    ) -> ConsumerGroup:
+        """Raises GROUP_ID_NOT_FOUND. A group that is not there yet is made by the records."""
+        group = self._machine.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if group is None:
+            if not is_joining:
+                raise RunnelError(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
+                )
+            return ConsumerGroup(group_id)
+        if is_joining and group.type is GroupType.CLASSIC and not group.member_count:
+            records.extend(group.tombstones())
+            return ConsumerGroup(group_id)
+        raise RunnelError(
+            ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+        )
+
+    def _member(
+        self,
+        group: ConsumerGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        reported: Reported | None,
+        records: list[JournalRecord],
+    ) -> ConsumerMember:
+        """As it is before this heartbeat. Raises if it is unknown, fenced or not in this epoch."""
+        epoch, instance_id = request.member_epoch, request.instance_id
+        member_id = request.member_id or self._new_member_id()
+        if epoch != JOINING:
+            if instance_id is None:
+                member = group.member(member_id)
+            else:
+                member = ensure_static_member(group, member_id, instance_id)
+            ensure_epoch(member, epoch, reported)
+            return member
+        before = group.static_member(instance_id)
+        is_itself = before is not None and before.member_id == member_id
+        if before is None or instance_id is None or (is_itself and before.epoch >= 0):
+            return group.members.get(member_id) or ConsumerMember(member_id=member_id)
+        if before.classic is None:
+            ensure_released(before, member_id, instance_id)
+        return self._replaced(group, before, member_id, records)
+
+    def _replaced(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        member_id: str,
+        records: list[JournalRecord],
+    ) -> ConsumerMember:
+        """A static member comes back under another id, and has what it had."""
+        member = replace(before, member_id=member_id, epoch=0, previous_epoch=0)
+        records.extend(member_tombstones(group.group_id, before.member_id))
+        records.append(member_record(group.group_id, member))
+        target = group.targets.get(before.member_id, {})
+        records.append(target_record(group.group_id, member_id, target))
+        records.append(current_record(group.group_id, member))
+        return member
+
+    def _new_member_id(self) -> str:
+        """As Kafka writes its ids."""
+        return urlsafe_b64encode(self._machine.random.randbytes(16)).decode().rstrip("=")
+
+    # The group's epoch, its target, the member's next step
+
+    def _advance(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        changed: ConsumerMember,
+        reported: Reported | None,
+        records: list[JournalRecord],
+    ) -> ConsumerMember:
+        has_other_topics = member.topics != changed.topics
+        epoch = self._next_epoch(group, changed, records, is_new=has_other_topics)
+        target_epoch, target = self._target(group, changed, epoch, records)
+        if not has_other_topics and changed.is_reconciled_to(target_epoch):
+            return changed
+        moved = reconcile(
+            changed,
+            target_epoch,
+            target,
+            topic_ids(group.topics_of(changed), self._machine.topics),
+            group.is_owned,
+            reported,
+            subscription_changed=has_other_topics,
+        )
+        if moved != changed:
+            records.append(current_record(group.group_id, moved))
+        return moved
+
+    def _next_epoch(
+        self,
+        group: ConsumerGroup,
+        changed: ConsumerMember,
+        records: list[JournalRecord],
+        *,
+        is_new: bool,
+    ) -> int:
+        """One more if the subscriptions have changed, or the topics that they name."""
+        is_new = is_new or not group.epoch
+        revision = self._machine.topics.revision
+        if not is_new and group.checked_revision == revision:
+            return group.epoch
+        members = _with(group, changed).values()
+        found = self._hashes.of(group.topics_subscribed_by(members))
+        if not is_new and found == group.metadata_hash:
+            group.checked_revision = revision
+            return group.epoch
+        records.append(epoch_record(group.group_id, group.epoch + 1, found))
+        if group.has_partition_metadata:
+            records.append(partition_metadata_tombstone(group.group_id))
+        return group.epoch + 1
+
+    def _target(
+        self,
+        group: ConsumerGroup,
+        changed: ConsumerMember,
+        epoch: int,
+        records: list[JournalRecord],
+    ) -> tuple[int, Target]:
+        """The target's epoch, and what it holds for this member."""
+        now_ms = self._shard.clock.wall_ms()
+        if epoch <= group.target_epoch or not self._is_due(group, now_ms):
+            return group.target_epoch, group.target_of(changed)
+        members = _with(group, changed)
+        settings = self._machine.settings()
+        assignor = group.preferred_assignor(members.values())
+        if assignor not in settings.group_consumer_assignors:
+            assignor = settings.group_consumer_assignors[0]
+        targets = compute_targets(group, members, self._machine.topics, assignor)
+        for member_id, target in targets.items():
+            if target != group.targets.get(member_id):
+                records.append(target_record(group.group_id, member_id, target))
+        records.append(target_epoch_record(group.group_id, epoch, now_ms))
+        return epoch, targets[changed.member_id]
+
+    def _is_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Not more often than the interval; a clock that was set back does not hold it up."""
+        since_ms = now_ms - group.target_timestamp_ms
+        interval_ms = self._machine.settings().group_consumer_assignment_interval_ms
+        return not group.target_timestamp_ms or not 0 <= since_ms < interval_ms
+
+    def _written(self, group_id: str, changed: ConsumerMember, moved: ConsumerMember) -> None:
+        """The journal has it: the member is watched from here on."""
+        group = self._machine.groups[group_id]
+        assert isinstance(group, ConsumerGroup)
+        group.checked_revision = self._machine.topics.revision
+        if moved != changed:
+            self._sessions.done(group_id, moved.member_id, Duty.REVOKE)
+            self._watch_revocation(group_id, moved)
+        self._sessions.expect(group_id, moved.member_id, Duty.HEARTBEAT, self._session_ms(moved))
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """Raises GROUP_ID_NOT_FOUND."""
+        default = self._machine.settings().group_consumer_assignors[0]
+        return describe(self._known(group_id), self._machine.topics, default)
+
+    def _known(self, group_id: str) -> ConsumerGroup:
+        group = self._machine.group(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise RunnelError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            )
+        return group
+
+    # Leaving
+
+    def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        group = self._known(request.group_id)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            member = ensure_static_member(group, request.member_id, request.instance_id)
+        if request.member_epoch == LEAVING_FOR_A_WHILE:
+            away = replace(
+                member,
+                epoch=LEAVING_FOR_A_WHILE,
+                assigned={
+                    topic_id: dict.fromkeys(epochs, 0)
+                    for topic_id, epochs in member.assigned.items()
+                },
+                pending_revocation=NOTHING,
+            )
+            self._shard.write([current_record(group.group_id, away)])
+        else:
+            self._fence(group, [member])
+        return ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        )
+
+    def _fence(self, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
+        """They are no longer members, and what they owned is free. Raises if it is not written."""
+        ids = {member.member_id for member in gone}
+        left = [member for member in group.members.values() if member.member_id not in ids]
+        records = [
+            record
+            for member in gone
+            for record in member_tombstones(group.group_id, member.member_id)
+        ]
+        regexes = {member.regex for member in gone} - {member.regex for member in left}
+        records.extend(regex_tombstone(group.group_id, each) for each in sorted(regexes) if each)
+        found = self._hashes.of(group.topics_subscribed_by(left))
+        records.append(epoch_record(group.group_id, group.epoch + 1, found))
+        self._shard.write(records)
+        for member in gone:
+            self._sessions.forget(group.group_id, member.member_id)
+
+
+def _with(group: ConsumerGroup, changed: ConsumerMember) -> dict[str, ConsumerMember]:
+    """The members as they will be; whom a static member replaces is gone."""
+    members = dict(group.members)
+    before = group.static_member(changed.instance_id)
+    if before is not None:
+        del members[before.member_id]
+    members[changed.member_id] = changed
+    return members
+
+
+def _changed(
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
+) -> ConsumerMember:
+    """What the request does not say stays as it was."""
+    topics, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return replace(
+        member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        topics=member.topics if topics is None else frozenset(topics),
+        regex=member.regex if regex is None else regex,
+        server_assignor=request.server_assignor or member.server_assignor,
+        classic=None,
+    )
+
+
+def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported | None:
+    if request.topic_partitions is None:
+        return None
+    reported: dict[bytes, list[int]] = {}
+    for topic in request.topic_partitions:
+        reported.setdefault(topic.topic_id, []).extend(topic.partitions)
+    return reported
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """All that is not optional is said: after an error a client says everything again."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    return (
+        request.rebalance_timeout_ms != -1
+        and (names is not None or regex is not None)
+        and request.topic_partitions is not None
+    )
+
+
+def _told(assigned: Owned) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatResponseTopicPartitions(
+                topic_id=topic_id, partitions=sorted(epochs)
+            )
+            for topic_id, epochs in assigned.items()
+        ]
+    )
