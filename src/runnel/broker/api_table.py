@@ -32,6 +32,8 @@ WRITE_IDEMPOTENTLY = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 DESCRIBE_GROUP = Right(Operation.DESCRIBE, Resource.GROUP)
 READ_GROUP = Right(Operation.READ, Resource.GROUP)
 DELETE_GROUP = Right(Operation.DELETE, Resource.GROUP)
+WRITE_TRANSACTIONALLY = Right(Operation.WRITE, Resource.TRANSACTIONAL_ID)
+DESCRIBE_TRANSACTION = Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
 ALTER_CLUSTER = Right(Operation.ALTER, Resource.CLUSTER)
 DESCRIBE_CONFIGS = Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
 ALTER_CONFIGS = Right(Operation.ALTER_CONFIGS, Resource.TOPIC)
@@ -136,6 +138,17 @@ def api_table() -> tuple[ApiRow, ...]:
             _late("consumer_groups.consumer_group_describe"),
             DESCRIBE_GROUP,
         ),
+        ApiRow(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            _late("transactions.add_partitions_to_txn"),
+            WRITE_TRANSACTIONALLY,
+        ),
+        ApiRow(
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            _late("transactions.add_offsets_to_txn"),
+            WRITE_TRANSACTIONALLY,
+        ),
+        ApiRow(ApiKey.END_TXN, _late("transactions.end_txn"), WRITE_TRANSACTIONALLY),
     ]
     ranges = [
         (

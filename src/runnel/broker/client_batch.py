@@ -50,6 +50,16 @@ def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
     )
 
 
+def is_good_in_transaction(header: BatchHeader, records: memoryview, size_max: int) -> bool:
+    """The same of a batch whose partition is known to be in its producer's transaction."""
+    if not header.attributes & TRANSACTIONAL or header.producer_id < 0:
+        return False
+    header.attributes &= ~TRANSACTIONAL
+    good = is_good(header, records, size_max)
+    header.attributes |= TRANSACTIONAL
+    return good
+
+
 def _java_reads_lz4(records: memoryview) -> bool:
     """A frame of dependent blocks is read by some clients, and stops others for good."""
     return len(records) > LZ4_FLAGS_AT and records[LZ4_FLAGS_AT] & LZ4_FLAGS_MASK == LZ4_FLAGS

@@ -1,6 +1,7 @@
 """What a handler is given besides its request: who asks, by which door; the broker's parts."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from runnel.broker.quotas import Mutations, Quotas
 from runnel.broker.security import Authorizer, Operation, Resource
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
+from runnel.broker.waiting import Waiting
 from runnel.broker.warming import Warming
 from runnel.cluster.image import Image
 from runnel.cluster.membership import Membership
@@ -21,8 +23,10 @@ from runnel.config.settings import Settings
 from runnel.metrics import Metrics
 from runnel.ports import Clock, Workers
 
-if TYPE_CHECKING:  # a start without groups need not pay for them
+if TYPE_CHECKING:  # a start without groups or transactions need not pay for them
+    from runnel.broker.markers import Markers
     from runnel.coordinator.groups.machine import GroupMachine
+    from runnel.coordinator.transactions.machine import TransactionMachine
 
 
 class RequestContext:
@@ -88,7 +92,10 @@ class Services:
     warming: Warming
     quotas: Quotas
     log_dirs: LogDirs
+    waiting: Waiting
     groups: "Coordinators[GroupMachine]"
+    transactions: "Coordinators[TransactionMachine]"
+    markers: "Callable[[], Markers]"  # made when first asked for
 
     @property
     def image(self) -> Image:

@@ -7,7 +7,7 @@ on the loop for a small batch and in a worker for a large one.
 
 from typing import Final
 
-from runnel.broker.client_batch import is_good, refusal
+from runnel.broker.client_batch import is_good, is_good_in_transaction, refusal
 from runnel.config.topic import LogConfig
 from runnel.native import records as native
 from runnel.native.compression import Compression
@@ -47,7 +47,9 @@ def inspect(raw: memoryview, config: LogConfig, decompressed_bytes_max: int) -> 
     The CRC is checked first: one made anew by recompression would vouch for damaged records.
     """
     header = BatchHeader.read(raw, 0)
-    if not is_good(header, raw, config.max_message_bytes):
+    if not is_good(header, raw, config.max_message_bytes) and not is_good_in_transaction(
+        header, raw, config.max_message_bytes
+    ):  # whether there is a transaction is for the append to say
         raise refusal(header, raw, config)
     native.validate(
         raw,

@@ -16,7 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from runnel.broker.client_batch import ensure_timestamps, is_good, refusal
+from runnel.broker.client_batch import (
+    ensure_timestamps,
+    is_good,
+    is_good_in_transaction,
+    refusal,
+)
 from runnel.broker.inspection import is_needed
 from runnel.broker.waiting import Waiter, Waiting
 from runnel.config.topic import NEVER, LogConfig
@@ -186,17 +191,20 @@ class Partition:
 
     # Appending
 
-    def append(self, records: memoryview, acks: int) -> Appended:
+    def append(self, records: memoryview, acks: int, in_transaction: bool = False) -> Appended:
         """Check one client batch and append it; it stays borrowed, and is stamped in place.
 
         Everything is checked before the first byte is written. A duplicate of one of the
-        producer's last five batches answers with the offsets of the first copy.
+        producer's last five batches answers with the offsets of the first copy. Transactional
+        ones are accepted if whoever calls has made sure that a transaction is open here.
         """
         if not self.is_leader or self.in_sync_count < self.min_in_sync:
             self._ensure_may_append(acks)
         log = self.log
         header = BatchHeader.read(records)
-        if not is_good(header, records, self._batch_bytes_max):
+        if not is_good(header, records, self._batch_bytes_max) and not (
+            in_transaction and is_good_in_transaction(header, records, self._batch_bytes_max)
+        ):
             raise refusal(header, records, log.config)
         now_ms = self._clock.wall_ms()
         append_time_ms = NO_TIMESTAMP

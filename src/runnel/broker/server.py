@@ -25,7 +25,12 @@ from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
 from runnel.broker.group_topics import GroupTopics
-from runnel.broker.internal_topics import CONSUMER_OFFSETS, consumer_offsets
+from runnel.broker.internal_topics import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    consumer_offsets,
+    transaction_state,
+)
 from runnel.broker.live_settings import settings_now
 from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partition import Partition
@@ -37,6 +42,7 @@ from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
 from runnel.broker.warming import AT_ONCE, Warming
 from runnel.cluster.decide import BrokerInfo, FoundTopic
+from runnel.cluster.features import TRANSACTION_VERSION, finalized
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.image import Image, load
 from runnel.cluster.membership import Membership
@@ -55,8 +61,10 @@ from runnel.storage.store import LogStore, Opened, read_identity
 from runnel.types import NO_TOPIC_ID
 from runnel.wire import hot
 
-if TYPE_CHECKING:  # a start without groups need not pay for them
+if TYPE_CHECKING:  # a start without groups or transactions need not pay for them
+    from runnel.broker.markers import Markers
     from runnel.coordinator.groups.machine import GroupMachine
+    from runnel.coordinator.transactions.machine import TransactionMachine
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int, int, str], None]
@@ -125,6 +133,16 @@ class Broker:
             ports.workers,
             self._waiting,
         )
+        self.transactions = Coordinators(
+            TRANSACTION_STATE,
+            lambda: transaction_state(self.settings, self._membership.image),
+            self._make_transactions,
+            ports.clock,
+            self._timers,
+            ports.workers,
+            self._waiting,
+        )
+        self._markers: Markers | None = None
         self.partitions.on_role = self._role_changed
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -178,6 +196,7 @@ class Broker:
                 self._upkeep.watch_lag(),
                 self._log_dirs.run(),
                 self.groups.run(),
+                self.transactions.run(),
                 *(self.warming.run() for _ in range(AT_ONCE)),
             )
         ]
@@ -211,7 +230,7 @@ class Broker:
                 shard.machine.topics_deleted(deleted)
 
     def _count_shards(self, image: Image) -> None:
-        for coordinators in (self.groups,):
+        for coordinators in (self.groups, self.transactions):
             topic = image.topics.get(coordinators.topic)
             coordinators.count_changed(0 if topic is None else len(topic.partitions))
 
@@ -219,6 +238,8 @@ class Broker:
         topic = partition.topic_partition.topic
         if topic == CONSUMER_OFFSETS:
             self.groups.role_changed(partition)
+        elif topic == TRANSACTION_STATE:
+            self.transactions.role_changed(partition)
 
     def _make_groups(self, shard: "Shard[GroupMachine]") -> "GroupMachine":
         from runnel.coordinator.groups.machine import GroupMachine  # see above
@@ -229,6 +250,30 @@ class Broker:
             GroupTopics(lambda: self._membership.image),
             self._ports.random,
         )
+
+    def _make_transactions(self, shard: "Shard[TransactionMachine]") -> "TransactionMachine":
+        from runnel.coordinator.transactions.machine import TransactionMachine  # see above
+
+        return TransactionMachine(
+            shard,
+            lambda: self.settings.transactions,
+            lambda: finalized(self._membership.image.features).get(TRANSACTION_VERSION, 0),
+            self._services.producer_ids.take,
+            self.markers(),
+        )
+
+    def markers(self) -> "Markers":
+        from runnel.broker.markers import Markers  # see above
+
+        if self._markers is None:
+            self._markers = Markers(
+                self.partitions,
+                self.groups,
+                lambda: self._membership.image,
+                self.clock,
+                self._waiting,
+            )
+        return self._markers
 
     def _take_settings(self, settings: Settings) -> None:
         self.settings = self._services.settings = settings
@@ -257,7 +302,10 @@ class Broker:
             warming=self.warming,
             quotas=self.quotas,
             log_dirs=self._log_dirs,
+            waiting=self._waiting,
             groups=self.groups,
+            transactions=self.transactions,
+            markers=self.markers,
         )
 
     async def drain(self) -> None:
@@ -280,6 +328,8 @@ class Broker:
     def kill(self) -> None:
         """Stop the recurring work and nothing else, as a crash would."""
         self._timer_loop.stop()
+        if self._markers is not None:
+            self._markers.stop()
         for task in self._tasks:
             task.cancel()
 

@@ -1,10 +1,11 @@
 """From a coordinator's answer to a reply that may leave: only what is committed is told (R38)."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from runnel.broker.journal import PartitionJournal
-from runnel.broker.waiting import Parked
+from runnel.broker.waiting import Parked, Waiting
 from runnel.coordinator.runtime import Deferred, Shard
 from runnel.errors import ErrorCode
 
@@ -56,6 +57,37 @@ def _settle_later(
         return now
     answered = deferred.response is not None
     return Parked([_partition_of(shard) if answered else deferred], DEFERRED_TIMEOUT_MS, attempt)
+
+
+async def until(
+    waiting: Waiting, on: Iterable[Any], timeout_ms: int, is_so: Callable[[], bool]
+) -> bool:
+    """Wait for what a movement of these may bring about; False if it took too long."""
+    if is_so():
+        return True
+    moved: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def attempt(final: bool) -> bool | None:
+        return final or is_so() or None
+
+    cancel = waiting.park(Parked(list(dict.fromkeys(on)), timeout_ms, attempt), moved.set_result)
+    try:
+        await moved
+    finally:
+        cancel()
+    return is_so()
+
+
+async def settled(waiting: Waiting, shard: Shard[Any], timeout_ms: int) -> bool:
+    """Wait until all that was written before is committed; False if it is not, or is lost."""
+    end_offset = shard.journal.end_offset
+    await until(
+        waiting,
+        [_partition_of(shard)],
+        timeout_ms,
+        lambda: not shard.is_open or shard.is_settled(end_offset),
+    )
+    return shard.is_open and shard.is_settled(end_offset)
 
 
 def _partition_of(shard: Shard[Any]) -> Any:  # noqa: ANN401  # a Waitable; Partition does not say so

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from runnel.errors import ErrorCode, RunnelError
 
 METADATA_VERSION: Final = "metadata.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 
 
 class Feature(NamedTuple):
@@ -36,7 +37,7 @@ SUPPORTED: Final = {
         Feature(METADATA_VERSION, 7, 30, 30),  # 3.3-IV3 to 4.3-IV0
         Feature("share.version", 0, 0, 0),
         Feature("streams.version", 0, 0, 0),
-        Feature("transaction.version", 0, 0, 0),
+        Feature(TRANSACTION_VERSION, 0, 2, 2),
     )
 }
 

@@ -243,6 +243,10 @@ def _transactions(values: _Values) -> TransactionSettings:
         transaction_partition_verification_enable=values.typed(
             bool, "transaction.partition.verification.enable"
         ),
+        add_partitions_to_txn_retry_backoff_ms=number("add.partitions.to.txn.retry.backoff.ms"),
+        add_partitions_to_txn_retry_backoff_max_ms=number(
+            "add.partitions.to.txn.retry.backoff.max.ms"
+        ),
     )
 
 

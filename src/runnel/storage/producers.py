@@ -123,16 +123,25 @@ class ProducerStates:
             )
         return None
 
-    def check_marker(self, header: BatchHeader, marker: Marker) -> None:
-        """May a coordinator append this marker? Raises if its epoch or the producer's is stale."""
+    def check_marker(
+        self, header: BatchHeader, marker: Marker, *, bumped_epoch: bool = False
+    ) -> bool:
+        """May a coordinator append this marker? False: it stands here already.
+
+        With KIP-890 a marker's epoch is above that of its data (`bumped_epoch`), and equals that
+        of the next transaction: so if one of that epoch is open, the marker comes too late.
+        Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            return
-        if header.producer_epoch < producer.epoch:
+            return True
+        is_next = bumped_epoch and header.producer_epoch == producer.epoch
+        is_open = producer.txn_first_offset >= 0
+        if header.producer_epoch < producer.epoch or (is_next and is_open):
             raise RunnelError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"marker of producer {header.producer_id}: epoch {header.producer_epoch}"
-                f" is older than {producer.epoch}",
+                f" comes after {producer.epoch}",
             )
         if marker.coordinator_epoch < producer.coordinator_epoch:
             raise RunnelError(
@@ -140,6 +149,7 @@ class ProducerStates:
                 f"marker of producer {header.producer_id}: coordinator epoch"
                 f" {marker.coordinator_epoch} is older than {producer.coordinator_epoch}",
             )
+        return not is_next
 
     def update(self, header: BatchHeader, marker: Marker | None) -> AbortedTransaction | None:
         """A batch of a producer is in the log. An aborted transaction that it ended, if any."""

@@ -77,6 +77,7 @@ def test_api_versions_is_the_table_and_nothing_else() -> None:
             "metadata.version": 30,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
+            "transaction.version": 2,
         }
         assert len(response.supported_features) == 7
         old = await desk.ask(asked, 3)
@@ -154,10 +155,12 @@ def test_describe_cluster() -> None:
     at_desk(test)
 
 
-def test_a_transactional_id_is_told_at_once_that_nobody_coordinates() -> None:
+def test_a_transactional_id_without_its_topic_has_no_coordinator() -> None:
     async def test(desk: Desk) -> None:
-        response = await desk.ask(InitProducerIdRequest(transactional_id="x"))
+        request = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
+        response = await desk.ask(request)
         assert response.error_code == ErrorCode.NOT_COORDINATOR
+        assert response.producer_epoch == -1
 
     at_desk(test)
 

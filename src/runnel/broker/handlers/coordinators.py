@@ -49,6 +49,8 @@ async def _create_then_answer(
 def _coordinators(services: Services, key_type: int) -> Coordinators[Any] | None:
     if key_type == GROUP:
         return services.groups
+    if key_type == TRANSACTION:
+        return services.transactions
     return None
 
 

@@ -8,7 +8,8 @@ Acks 0 and 1 are settled inside this call; acks -1 parks until every batch is ac
 Record bytes are borrowed from the connection and are appended before any wait. Where records
 must be looked into and there are many of them, the request takes a copy of its records and goes
 on in a worker; nothing else of that connection is handled meanwhile, so that a producer's
-batches stay in order.
+batches stay in order. A request with a transactional id takes its own way, through
+`transactional_produce.py`, and ends here.
 """
 
 import logging
@@ -43,25 +44,31 @@ _TOPIC: Final = Resource.TOPIC
 
 Wait = tuple[Partition, int, PartitionProduceResponse]
 Answer = ProduceResponse | Parked[ProduceResponse] | None
+Inspected = tuple[PartitionProduceData, LogConfig]
 Verdicts = dict[int, RunnelError]  # by the identity of a PartitionProduceData
 
 
 def produce(
     context: RequestContext, services: Services, request: ProduceRequest
 ) -> Answer | Coroutine[Any, Any, Answer]:
+    if request.transactional_id is not None:
+        from runnel.broker.handlers.transactional_produce import produce_in_transaction
+
+        return produce_in_transaction(context, services, request)
     if services.partitions.any_inspected:
-        inspected = _long_inspections(context, services, request)
-        if inspected:
-            _own_records(request)
+        inspected, needs_worker = inspections(context, services, request)
+        if needs_worker:
+            own_records(request)
             return _inspect_then_append(context, services, request, inspected)
-    return _append_all(context, services, request, None)
+    return append_all(context, services, request, None)
 
 
-def _append_all(
+def append_all(
     context: RequestContext,
     services: Services,
     request: ProduceRequest,
     verdicts: Verdicts | None,
+    in_transaction: bool = False,
 ) -> Answer:
     acks = request.acks
     waits: list[Wait] = []
@@ -77,7 +84,9 @@ def _append_all(
             try:
                 if refusal is not None:
                     raise refusal
-                results.append(_append(context, services, acks, name, data, waits, verdicts))
+                results.append(
+                    _append(context, services, acks, name, data, waits, verdicts, in_transaction)
+                )
             except RunnelError as error:  # one partition's failure is its own
                 results.append(_failed(data.index, error))
         topics.append(
@@ -116,6 +125,7 @@ def _append(
     data: PartitionProduceData,
     waits: list[Wait],
     verdicts: Verdicts | None,
+    in_transaction: bool,
 ) -> PartitionProduceResponse:
     records = data.records
     if records is None or len(records) < HEADER_SIZE:
@@ -124,14 +134,14 @@ def _append(
     partition = services.partitions.get(topic, data.index)
     if verdicts is None:
         if context.api_version < FIRST_VERSION_WITH_ZSTD:
-            _ensure_codec(records)
+            ensure_codec(records)
         if partition.inspects:
             records = inspect(
                 records, partition.log.config, services.settings.decompressed_max_bytes
             )
     elif (refusal := verdicts.get(id(data))) is not None:
         raise refusal
-    base_offset, last_offset, append_time_ms = partition.append(records, acks)
+    base_offset, last_offset, append_time_ms = partition.append(records, acks, in_transaction)
     slots = services.metrics.slots
     slots[PRODUCED_BATCHES] += 1
     slots[PRODUCED_BYTES] += len(records)
@@ -147,7 +157,7 @@ def _append(
     return result
 
 
-def _ensure_codec(records: memoryview) -> None:
+def ensure_codec(records: memoryview) -> None:
     """Of what an old client sent: the broker itself may compress with zstd whatever the version."""
     if compression_of(records) == ZSTD:
         raise RunnelError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or newer")
@@ -199,11 +209,11 @@ def _fail(result: PartitionProduceResponse, code: ErrorCode, why: str) -> None:
     result.error_message = why
 
 
-def _long_inspections(
+def inspections(
     context: RequestContext, services: Services, request: ProduceRequest
-) -> list[tuple[PartitionProduceData, LogConfig]]:
-    """What a worker must look into; nothing if all of it can be done here in microseconds."""
-    found: list[tuple[PartitionProduceData, LogConfig]] = []
+) -> tuple[list[Inspected], bool]:
+    """What must be looked into, and whether by a worker, as here it would not be microseconds."""
+    found: list[Inspected] = []
     needs_worker = False
     for topic in request.topic_data:
         name = topic.name
@@ -217,10 +227,10 @@ def _long_inspections(
             if records is not None and len(records) >= HEADER_SIZE:
                 found.append((data, partition.log.config))
                 needs_worker = needs_worker or not is_short(records, partition.log.config)
-    return found if needs_worker else []
+    return found, needs_worker
 
 
-def _own_records(request: ProduceRequest) -> None:
+def own_records(request: ProduceRequest) -> None:
     """The receive buffer is used again before the worker is done, so the records move out of it."""
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -232,21 +242,22 @@ async def _inspect_then_append(
     context: RequestContext,
     services: Services,
     request: ProduceRequest,
-    inspected: list[tuple[PartitionProduceData, LogConfig]],
+    inspected: list[Inspected],
 ) -> Answer:
+    verdicts = await services.workers.run(lambda: look_into(context, services, inspected))
+    return append_all(context, services, request, verdicts)
+
+
+def look_into(context: RequestContext, services: Services, inspected: list[Inspected]) -> Verdicts:
+    """Where the topic wants it: records are checked, and recompressed perhaps."""
     bytes_max = services.settings.decompressed_max_bytes
-
-    def look() -> Verdicts:
-        verdicts: Verdicts = {}
-        for data, config in inspected:
-            assert isinstance(data.records, memoryview)
-            try:
-                if context.api_version < FIRST_VERSION_WITH_ZSTD:
-                    _ensure_codec(data.records)
-                data.records = inspect(data.records, config, bytes_max)
-            except RunnelError as error:
-                verdicts[id(data)] = error
-        return verdicts
-
-    verdicts = await services.workers.run(look)
-    return _append_all(context, services, request, verdicts)
+    verdicts: Verdicts = {}
+    for data, config in inspected:
+        assert isinstance(data.records, memoryview)
+        try:
+            if context.api_version < FIRST_VERSION_WITH_ZSTD:
+                ensure_codec(data.records)
+            data.records = inspect(data.records, config, bytes_max)
+        except RunnelError as error:
+            verdicts[id(data)] = error
+    return verdicts

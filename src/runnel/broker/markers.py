@@ -1,0 +1,215 @@
+"""Transaction markers: control batches that say how a producer's transaction ended.
+
+The partitions are those of this broker. Where each of them can be written to at once and what is
+written is committed with it, which is the rule, the whole of it happens inside the call.
+Otherwise a task sees to it for as long as it takes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import Any, Final
+
+from runnel.broker.coordinators import Coordinators
+from runnel.broker.internal_topics import CONSUMER_OFFSETS
+from runnel.broker.partition import Partition
+from runnel.broker.partitions import Partitions
+from runnel.broker.settling import settled, until
+from runnel.broker.waiting import Waiting
+from runnel.cluster.image import Image
+from runnel.coordinator.runtime import Shard
+from runnel.coordinator.transactions.markers import Ending
+from runnel.errors import ErrorCode, RunnelError
+from runnel.native.columns import Record
+from runnel.native.encode import encode
+from runnel.ports import Clock
+from runnel.storage.transactions import ABORT, COMMIT, Marker
+from runnel.types import TopicPartition
+from runnel.wire.batch import BatchHeader
+
+_log = logging.getLogger(__name__)
+_KEY: Final = Struct(">hh")  # version, type
+_VALUE: Final = Struct(">hi")  # version, coordinator epoch
+VERSION: Final = 0
+RETRY_FIRST_MS: Final = 20
+RETRY_MAX_MS: Final = 1_000
+PATIENCE_MS: Final = 60_000  # between looks at something that nobody announced
+
+Written = list[tuple[Partition, int]]  # with the offset after its marker
+
+
+class Markers:
+    """`coordinator.transactions.MarkerWriter` over the partitions of this broker."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        groups: Coordinators[Any],
+        image: Callable[[], Image],
+        clock: Clock,
+        waiting: Waiting,
+    ) -> None:
+        self._partitions = partitions
+        self._groups = groups
+        self._image = image
+        self._clock = clock
+        self._waiting = waiting
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def write(self, shard: Shard[Any], ending: Ending, done: Callable[[], None]) -> None:
+        left: Iterable[TopicPartition] = ending.partitions
+        written: Written = []
+        if shard.is_settled(shard.journal.end_offset):
+            try:
+                left, written = self._append_all(ending, left)
+            except RunnelError as error:
+                _log.warning("%s: its markers are not ours to write: %s", _name(ending), error)
+                return
+            if not left and all(map(_is_committed, written)):
+                done()
+                return
+        task = asyncio.get_running_loop().create_task(
+            self._see_to_it(shard, ending, list(left), written, done)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _see_to_it(
+        self,
+        shard: Shard[Any],
+        ending: Ending,
+        left: list[TopicPartition],
+        written: Written,
+        done: Callable[[], None],
+    ) -> None:
+        retry_ms = RETRY_FIRST_MS
+        while not written and not await settled(self._waiting, shard, PATIENCE_MS):
+            if not shard.is_open:
+                return
+        while shard.is_open:
+            try:
+                left, more = self._append_all(ending, left)
+            except RunnelError as error:
+                _log.warning("%s: its markers are not ours to write: %s", _name(ending), error)
+                return
+            written += more
+            while not await self._know(written):
+                if not shard.is_open:
+                    return
+            left += [partition.topic_partition for partition, _ in filter(_is_lost, written)]
+            written = []
+            if not left:
+                break
+            await asyncio.sleep(retry_ms / 1000)
+            retry_ms = min(retry_ms * 2, RETRY_MAX_MS)
+        if shard.is_open:
+            done()
+
+    async def _know(self, written: Written) -> bool:
+        return await until(
+            self._waiting,
+            [partition for partition, _ in written],
+            PATIENCE_MS,
+            lambda: all(_is_committed(each) or _is_lost(each) for each in written),
+        )
+
+    def _append_all(
+        self, ending: Ending, partitions: Iterable[TopicPartition]
+    ) -> tuple[list[TopicPartition], Written]:
+        """Those that cannot be written to now, and what was written.
+
+        Raises TRANSACTION_COORDINATOR_FENCED: a later coordinator has taken over.
+        """
+        left: list[TopicPartition] = []
+        written: Written = []
+        for where in partitions:
+            topic = self._image().topics.get(where.topic)
+            if topic is None or where.index >= len(topic.partitions):
+                continue  # deleted since
+            partition = self._partitions.find(where.topic, where.index)
+            if partition is None:
+                left.append(where)
+                continue
+            try:
+                self.append(
+                    partition,
+                    ending.producer_id,
+                    ending.producer_epoch,
+                    Marker(ending.is_commit, ending.coordinator_epoch),
+                    bumped_epoch=ending.bumped_epoch,
+                )
+            except RunnelError as error:
+                if error.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                    raise
+                if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
+                    # A later epoch has written here, so this transaction is ended there already.
+                    _log.info("%s: %s needs no marker: %s", _name(ending), where, error)
+                    continue
+                left.append(where)
+                continue
+            written.append((partition, partition.log.log_end_offset))
+        return left, written
+
+    def append(
+        self,
+        partition: Partition,
+        producer_id: int,
+        producer_epoch: int,
+        marker: Marker,
+        *,
+        bumped_epoch: bool,
+    ) -> None:
+        """To one partition. Nothing is done if the same marker stands there already.
+
+        Raises INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or that it cannot be now.
+        """
+        partition.ensure_leads()
+        batch = marker_batch(producer_id, producer_epoch, marker, self._clock.wall_ms())
+        producers = partition.log.producers
+        header = BatchHeader.read(memoryview(batch))
+        if not producers.check_marker(header, marker, bumped_epoch=bumped_epoch):
+            return
+        partition.append_own(memoryview(batch))
+        if partition.topic_partition.topic == CONSUMER_OFFSETS:
+            self._offsets_decided(partition, producer_id, marker.is_commit)
+
+    def _offsets_decided(self, partition: Partition, producer_id: int, is_commit: bool) -> None:
+        try:
+            shard = self._groups.shard(partition.topic_partition.index)
+        except RunnelError:
+            return  # it is being loaded, and will come to this marker
+        shard.machine.end_transaction(producer_id, is_commit=is_commit)
+
+
+def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, now_ms: int) -> bytearray:
+    key = _KEY.pack(VERSION, COMMIT if marker.is_commit else ABORT)
+    value = _VALUE.pack(VERSION, marker.coordinator_epoch)
+    return encode(
+        [Record(key, value, now_ms)],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def _is_committed(written: tuple[Partition, int]) -> bool:
+    partition, end_offset = written
+    return partition.high_watermark >= end_offset
+
+
+def _is_lost(written: tuple[Partition, int]) -> bool:
+    """Nobody will commit it here: it is written again where the partition is led then."""
+    partition, _ = written
+    return not _is_committed(written) and (
+        not partition.is_leader or partition.log.offline is not None
+    )
+
+
+def _name(ending: Ending) -> str:
+    return f"transaction of {ending.transactional_id} (producer {ending.producer_id})"
