@@ -156,8 +156,11 @@ class Sender:
 async def restart(desk: Desk) -> None:
     """And wait until the coordinators know again what they knew."""
     await desk.restart()
-    while desk.broker.transactions.is_loading() or desk.broker.groups.is_loading():
+    for _ in range(10_000):
+        if not (desk.broker.transactions.is_loading() or desk.broker.groups.is_loading()):
+            return
         await asyncio.sleep(0.001)
+    raise AssertionError("the coordinators load for ever")
 
 
 def journal_index(transactional_id: str, partition_count: int = 50) -> int:

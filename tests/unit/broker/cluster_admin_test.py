@@ -50,7 +50,7 @@ def test_a_feature_is_lowered_and_raised(version: int) -> None:
 def test_features_refuse_what_kafka_refuses_and_nothing_changes() -> None:
     cases = [
         ("no.such", 1, 1, "does not support this feature"),
-        ("share.version", 1, 1, "does not support this feature"),
+        ("streams.version", 1, 1, "does not support this feature"),
         (ELR, 2, 1, "only supports versions 0-1"),
         (ELR, -1, 1, "cannot be less than 0"),
         (ELR, 0, 1, "Can't downgrade the version"),
