@@ -81,26 +81,26 @@ class Driver:
         return ability in self._lacks
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-        self._call("create", topic=topic, partitions=partitions, config=dict(config))
+        self.call("create", topic=topic, partitions=partitions, config=dict(config))
 
     def describe(self, topic: str) -> dict[str, str]:
         """The topic's whole configuration, defaults among it."""
-        found: dict[str, str] = self._call("describe", topic=topic)
+        found: dict[str, str] = self.call("describe", topic=topic)
         return found
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
-        self._call("alter", topic=topic, config=dict(config))
+        self.call("alter", topic=topic, config=dict(config))
 
     def partitions(self, topic: str) -> int:
         """How many the topic has; 0 if there is no such topic."""
-        return int(self._call("partitions", topic=topic))
+        return int(self.call("partitions", topic=topic))
 
     def produce(
         self, topic: str, partition: int, codec: str, records: Sequence[Record]
     ) -> list[int] | None:
         """The offsets that were acknowledged; None from a client that does not tell them."""
-        lines = [_to_json(record) for record in records]
-        offsets: list[int] | None = self._call(
+        lines = [to_json(record) for record in records]
+        offsets: list[int] | None = self.call(
             "produce", topic=topic, partition=partition, codec=codec, records=lines
         )
         return offsets
@@ -110,26 +110,27 @@ class Driver:
 
         One reader is open at a time.
         """
-        self._call("open", topic=topic, partition=partition, start=start, at=at)
+        self.call("open", topic=topic, partition=partition, start=start, at=at)
 
     def take(self, count: int, timeout_s: float) -> list[tuple[int, Record]]:
         """The next records and their offsets: at least `count`, unless the time is over."""
-        found = self._call("take", count=count, timeout_ms=int(timeout_s * 1_000))
-        return [(int(line["offset"]), _from_json(line)) for line in found]
+        found = self.call("take", count=count, timeout_ms=int(timeout_s * 1_000))
+        return [(int(line["offset"]), from_json(line)) for line in found]
 
     def close(self) -> None:
-        self._call("close")
+        self.call("close")
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        self._call("delete_records", topic=topic, partition=partition, before=before)
+        self.call("delete_records", topic=topic, partition=partition, before=before)
 
     def add_partitions(self, topic: str, total: int) -> None:
-        self._call("add_partitions", topic=topic, total=total)
+        self.call("add_partitions", topic=topic, total=total)
 
     def delete(self, topic: str) -> None:
-        self._call("delete", topic=topic)
+        self.call("delete", topic=topic)
 
-    def _call(self, do: str, **request: object) -> Any:  # noqa: ANN401  # each call has its own answer
+    def call(self, do: str, **request: object) -> Any:  # noqa: ANN401  # each call has its own answer
+        """One line asked and answered; the calls of groups are in `group_calls.py`."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"do": do, **request}).encode() + b"\n")
@@ -182,7 +183,7 @@ class Driver:
         self._output.close()
 
 
-def _to_json(record: Record) -> dict[str, object]:
+def to_json(record: Record) -> dict[str, object]:
     return {
         "key": _text(record.key),
         "value": _text(record.value),
@@ -191,7 +192,7 @@ def _to_json(record: Record) -> dict[str, object]:
     }
 
 
-def _from_json(line: Mapping[str, Any]) -> Record:
+def from_json(line: Mapping[str, Any]) -> Record:
     headers = tuple((str(name), _bytes(value)) for name, value in line["headers"])
     return Record(_bytes(line["key"]), _bytes(line["value"]), int(line["timestamp"]), headers)
 

@@ -1,5 +1,6 @@
 """The matrix client x operation: every driver through every operation, and one printed table."""
 
+import sys
 import textwrap
 import time
 from collections.abc import Collection
@@ -10,10 +11,13 @@ from confluent_kafka import KafkaException
 from runnel.client.raw import ClosedError
 from tests.compat.clients import Program
 from tests.compat.driver import Driver, DriverError, UnsupportedError
-from tests.compat.operations import OPERATIONS, Subject
+from tests.compat.operations import OPERATIONS
+from tests.compat.subject import Subject
 from tests.support.kafka_tools import ROOT, KafkaToolError
 
 CLIENT_TIMEOUT_S = 300.0
+# Writes and reads beside the client under test where one of the two must be known to work.
+OTHER_CLIENT = [sys.executable, "-m", "tests.compat.librdkafka.confluent_driver"]
 PASS, FAIL, NOT_APPLICABLE, SKIPPED = "pass", "fail", "n/a", "skipped"
 WIDTH = 110
 
@@ -44,9 +48,12 @@ def run_client(
         command = program.command()
         started = time.monotonic()  # building is not counted
         while len(cells) < len(operations):
-            with Driver(command, bootstrap, ROOT) as driver:
+            with (
+                Driver(command, bootstrap, ROOT) as driver,
+                Driver(OTHER_CLIENT, bootstrap, ROOT) as other,
+            ):
                 version = driver.version
-                subject = Subject(program.name, driver, bootstrap)
+                subject = Subject(program.name, driver, other, bootstrap)
                 for name in [name for name in operations if name not in cells]:
                     cells[name] = _run(subject, name, started)
                     if driver.is_lost:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Any, cast
+from typing import cast
 
 import confluent_kafka
 from confluent_kafka import (
@@ -15,31 +15,27 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.compat.checks import PATIENCE_S
+from tests.compat.librdkafka.confluent_groups import Groups, done
 from tests.compat.serve import Found, Line, decode, decoded_headers, found, serve
 
 LARGE_BYTES = 2 * 1024 * 1024
 
 
-class Client:
+class Client(Groups):
     def __init__(self, bootstrap: str) -> None:
-        self._settings: dict[str, str | int | float | bool] = {
-            "bootstrap.servers": bootstrap,
-            "log_level": 0,
-        }
-        self._admin = AdminClient(self._settings)
+        super().__init__({"bootstrap.servers": bootstrap, "log_level": 0})
         self._consumer: Consumer | None = None
 
     def create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
-        _done(self._admin.create_topics([NewTopic(topic, partitions, 1, config=config)]))
+        done(self._admin.create_topics([NewTopic(topic, partitions, 1, config=config)]))
 
     def describe(self, topic: str) -> dict[str, str]:
-        entries = _done(self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
+        entries = done(self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
         return {name: entry.value for name, entry in entries.items()}
 
     def alter(self, topic: str, config: dict[str, str]) -> None:
@@ -48,7 +44,7 @@ class Client:
             for name, value in config.items()
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        _done(self._admin.incremental_alter_configs([resource]))
+        done(self._admin.incremental_alter_configs([resource]))
 
     def partitions(self, topic: str) -> int:
         listed = self._admin.list_topics(timeout=PATIENCE_S).topics
@@ -124,17 +120,13 @@ class Client:
         self._consumer.close()
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        _done(self._admin.delete_records([TopicPartition(topic, partition, before)]))
+        done(self._admin.delete_records([TopicPartition(topic, partition, before)]))
 
     def add_partitions(self, topic: str, total: int) -> None:
-        _done(self._admin.create_partitions([NewPartitions(topic, total)]))
+        done(self._admin.create_partitions([NewPartitions(topic, total)]))
 
     def delete(self, topic: str) -> None:
-        _done(self._admin.delete_topics([topic]))
-
-
-def _done(futures: dict[Any, Any]) -> Any:  # noqa: ANN401  # each admin call has its own answer
-    return next(iter(futures.values())).result(PATIENCE_S)
+        done(self._admin.delete_topics([topic]))
 
 
 if __name__ == "__main__":
