@@ -33,6 +33,15 @@ type request struct {
 	TimeoutMs  int `json:"timeout_ms"`
 	Before     int64
 	Total      int
+
+	Member          string
+	Group           string
+	Protocol        string
+	Offset          int64
+	Metadata        string
+	TransactionalID string `json:"transactional_id"`
+	Commit          bool
+	Target          string
 }
 
 type line struct {
@@ -50,6 +59,7 @@ type driver struct {
 	bootstrap string
 	admin     *kadm.Client
 	consumer  *kgo.Client
+	members   map[string]*groupMember
 }
 
 func main() {
@@ -58,7 +68,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	d := &driver{bootstrap: os.Args[1], admin: kadm.NewClient(client)}
+	d := &driver{bootstrap: os.Args[1], admin: kadm.NewClient(client), members: map[string]*groupMember{}}
 	say(map[string]any{"version": version(), "lacks": []string{}})
 	input := bufio.NewReader(os.Stdin)
 	for {
@@ -132,7 +142,7 @@ func (d *driver) answer(text []byte) (any, error) {
 		responses, err := d.admin.DeleteTopics(ctx, r.Topic)
 		return nil, errors.Join(err, responses.Error())
 	}
-	return nil, fmt.Errorf("unknown: %s", r.Do)
+	return d.answerGroups(ctx, r)
 }
 
 func (d *driver) describe(ctx context.Context, topic string) (map[string]*string, error) {
@@ -182,6 +192,21 @@ func (d *driver) produce(ctx context.Context, r request) ([]int64, error) {
 		return nil, err
 	}
 	defer producer.Close()
+	records, err := kgoRecords(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := producer.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return nil, err
+	}
+	offsets := make([]int64, len(records))
+	for index, record := range records {
+		offsets[index] = record.Offset
+	}
+	return offsets, nil
+}
+
+func kgoRecords(r request) ([]*kgo.Record, error) {
 	records := make([]*kgo.Record, len(r.Records))
 	for index, sent := range r.Records {
 		records[index] = &kgo.Record{
@@ -199,14 +224,7 @@ func (d *driver) produce(ctx context.Context, r request) ([]int64, error) {
 			records[index].Headers = append(records[index].Headers, kgo.RecordHeader{Key: *pair[0], Value: value})
 		}
 	}
-	if err := producer.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		return nil, err
-	}
-	offsets := make([]int64, len(records))
-	for index, record := range records {
-		offsets[index] = record.Offset
-	}
-	return offsets, nil
+	return records, nil
 }
 
 func (d *driver) open(r request) error {
