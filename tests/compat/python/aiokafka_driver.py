@@ -4,38 +4,25 @@ One event loop serves all calls; between two of them it stands still, as does a 
 open, which is no other than a slow application.
 """
 
-import asyncio
 import sys
 import time
-from collections.abc import Coroutine
-from typing import TypeVar
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.admin import NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
+from tests.compat.python.aiokafka_groups import Groups
 from tests.compat.serve import Found, Line, decode, decoded_headers, found, serve
 
 LARGE_BYTES = 2 * 1024 * 1024
-Answer = TypeVar("Answer")
 
 
-class Client:
+class Client(Groups):
     def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._loop = asyncio.new_event_loop()
-        self._admin: AIOKafkaAdminClient = self._run(self._start_admin())
+        super().__init__(bootstrap)
         self._consumer: AIOKafkaConsumer | None = None
-
-    def _run(self, body: "Coroutine[None, None, Answer]") -> Answer:
-        return self._loop.run_until_complete(body)
-
-    async def _start_admin(self) -> AIOKafkaAdminClient:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
-        await admin.start()
-        return admin
 
     def create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
         new = NewTopic(topic, partitions, 1, topic_configs=config)

@@ -5,18 +5,18 @@ import time
 
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.compat.checks import PATIENCE_S
+from tests.compat.python.kafka_python_groups import Groups
 from tests.compat.serve import Found, Line, decode, decoded_headers, found, serve
 
 LARGE_BYTES = 2 * 1024 * 1024
 
 
-class Client:
+class Client(Groups):
     def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+        super().__init__(bootstrap)
         self._consumer: KafkaConsumer | None = None
 
     def create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
