@@ -4,6 +4,7 @@ import kafka from '@confluentinc/kafka-javascript'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
+import { Groups } from './confluent-groups.mjs'
 import { decode, encode, serve, take, Unsupported } from './serve.mjs'
 
 const PATIENCE_MS = 20_000
@@ -15,6 +16,7 @@ class Client {
   constructor (bootstrap) {
     this.settings = { 'bootstrap.servers': bootstrap, log_level: 0 }
     this.admin = kafka.AdminClient.create(this.settings)
+    this.groups = new Groups(this.settings, this.admin, found)
   }
 
   async create ({ topic, partitions, config }) {

@@ -1,11 +1,12 @@
-// kafkajs as a driver. Its consumer knows groups only; partitions are read one level below, with
-// the cluster and broker objects that the consumer itself is made of.
+// kafkajs as a driver. Its consumer knows groups only; single partitions are read one level below,
+// with the cluster and broker objects that the consumer itself is made of.
 import { lz4Compress, lz4Decompress } from '@platformatic/wasm-utils'
 import kafkajs from 'kafkajs'
 import SnappyCodec from 'kafkajs-snappy'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import zlib from 'node:zlib'
+import { Groups } from './kafkajs-groups.mjs'
 import { decode, encode, serve, take } from './serve.mjs'
 
 const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = kafkajs
@@ -32,6 +33,7 @@ class Client {
   constructor (bootstrap) {
     this.kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { retries: 3 } })
     this.admin = this.kafka.admin()
+    this.groups = new Groups(this.kafka, this.admin, asMessage, found)
   }
 
   async create ({ topic, partitions, config }) {
@@ -63,13 +65,7 @@ class Client {
     const producer = this.kafka.producer({ idempotent: true })
     await producer.connect()
     try {
-      const messages = records.map(record => ({
-        partition,
-        key: decode(record.key),
-        value: decode(record.value),
-        timestamp: String(record.timestamp),
-        headers: asObject(record.headers)
-      }))
+      const messages = records.map(record => asMessage(record, partition))
       const [{ baseOffset }] = await producer.send({ topic, compression: CODECS[codec], acks: -1, messages })
       return records.map((_, index) => Number(baseOffset) + index)
     } finally {
@@ -132,6 +128,16 @@ class Client {
   }
 }
 
+function asMessage (record, partition) {
+  return {
+    partition,
+    key: decode(record.key),
+    value: decode(record.value),
+    timestamp: String(record.timestamp),
+    headers: asObject(record.headers)
+  }
+}
+
 /** Headers are an object; a name that comes twice has a list. */
 function asObject (headers) {
   const out = {}
@@ -156,4 +162,4 @@ function found (message) {
 const client = new Client(process.argv[2])
 await client.admin.connect()
 const manifest = createRequire(import.meta.url).resolve('kafkajs/package.json')
-await serve(client, JSON.parse(readFileSync(manifest)).version, ['null headers'])
+await serve(client, JSON.parse(readFileSync(manifest)).version, ['null headers', 'commit metadata'])

@@ -5,6 +5,7 @@ import {
 } from '@platformatic/kafka'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { Groups } from './platformatic-groups.mjs'
 import { decode, encode, serve, take } from './serve.mjs'
 
 const MAX_BYTES = 1_048_576
@@ -13,6 +14,7 @@ class Client {
   constructor (bootstrap) {
     this.options = { clientId: 'driver', bootstrapBrokers: [bootstrap], retries: 3, metadataMaxAge: 100 }
     this.admin = new Admin(this.options)
+    this.groups = new Groups(this.options, this.admin, asMessage)
   }
 
   async create ({ topic, partitions, config }) {
@@ -41,14 +43,7 @@ class Client {
   async produce ({ topic, partition, codec, records }) {
     const producer = new Producer(this.options)
     try {
-      const messages = records.map(record => ({
-        topic,
-        partition,
-        key: decode(record.key) ?? undefined,
-        value: decode(record.value) ?? undefined,
-        timestamp: BigInt(record.timestamp),
-        headers: new Map(record.headers.map(([name, value]) => [Buffer.from(name), decode(value)]))
-      }))
+      const messages = records.map(record => asMessage(record, topic, partition))
       const { offsets } = await producer.send({ messages, compression: codec, acks: -1 })
       return records.map((_, index) => Number(offsets[0].offset) + index)
     } finally {
@@ -107,6 +102,17 @@ class Client {
   }
 }
 
+function asMessage (record, topic, partition) {
+  return {
+    topic,
+    partition,
+    key: decode(record.key) ?? undefined,
+    value: decode(record.value) ?? undefined,
+    timestamp: BigInt(record.timestamp),
+    headers: new Map(record.headers.map(([name, value]) => [Buffer.from(name), decode(value)]))
+  }
+}
+
 function found (batch, record) {
   return {
     offset: Number(batch.firstOffset) + record.offsetDelta,
@@ -119,4 +125,4 @@ function found (batch, record) {
 
 const manifest = new URL('../package.json', import.meta.resolve('@platformatic/kafka'))
 const { version } = JSON.parse(readFileSync(fileURLToPath(manifest)))
-await serve(new Client(process.argv[2]), version)
+await serve(new Client(process.argv[2]), version, ['commit metadata'])

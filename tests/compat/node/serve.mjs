@@ -13,7 +13,8 @@ export async function serve (client, version, lacks = []) {
   for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
     const { do: call, ...request } = JSON.parse(line)
     try {
-      say({ ok: (await client[call](request)) ?? null })
+      const target = client[call] ? client : client.groups
+      say({ ok: (await target[call](request)) ?? null })
     } catch (error) {
       if (error instanceof Unsupported) say({ unsupported: error.message })
       else say({ error: explain(error) })
