@@ -95,7 +95,9 @@ export class Groups {
   }
 
   async inTransaction (transactionalId, commit, body) {
-    const producer = new Producer({ ...this.options, transactionalId, idempotent: true })
+    // Left alone it says 0 and 0, which is to go on as an older producer, and is fenced.
+    const nobody = { producerId: -1n, producerEpoch: -1 }
+    const producer = new Producer({ ...this.options, ...nobody, transactionalId, idempotent: true })
     const transaction = await producer.beginTransaction()
     await body(transaction)
     await (commit ? transaction.commit() : transaction.abort())

@@ -125,4 +125,6 @@ function found (batch, record) {
 
 const manifest = new URL('../package.json', import.meta.resolve('@platformatic/kafka'))
 const { version } = JSON.parse(readFileSync(fileURLToPath(manifest)))
-await serve(new Client(process.argv[2]), version, ['commit metadata'])
+// Of several aborted transactions of a producer in one fetch it leaves out the last only.
+const lacks = ['commit metadata', 'repeated aborts']
+await serve(new Client(process.argv[2]), version, lacks)
