@@ -39,13 +39,14 @@ def _java(source: str, kafka_version: str = "") -> list[str]:
 
 def _scala() -> list[str]:
     """Compiled by the compiler's own class: a machine needs no Scala, only Java."""
-    sources = [COMPAT / "scala/Driver.scala", COMPAT / "scala/pom.xml"]
+    programs = [COMPAT / "scala/Driver.scala", COMPAT / "scala/Groups.scala"]
+    sources = [*programs, COMPAT / "scala/pom.xml"]
     home = CACHE / "scala"
-    jars = class_path(sources[1])
+    jars = class_path(sources[-1])
     if _is_new(home, sources):
         home.mkdir(parents=True, exist_ok=True)
         compiler = ["java", "-Xss8m", "-cp", jars, "scala.tools.nsc.Main", "-usejavacp"]
-        _set_up([*compiler, "-d", str(home), str(sources[0])], ROOT)
+        _set_up([*compiler, "-d", str(home), *map(str, programs)], ROOT)
         _set_built(home, sources)
     return ["java", "-Xmx512m", QUIET, "-cp", f"{home}:{jars}", "Driver"]
 
@@ -85,6 +86,7 @@ def _npm(folder: Path, environment: Mapping[str, str]) -> Path:
 def _rust(program: str) -> list[str]:
     """Cargo builds a copy, so that what it writes beside its manifest stays out of the tree."""
     home = CACHE / "rust"
+    shutil.rmtree(home / "src", ignore_errors=True)  # what was renamed since would be built twice
     shutil.copytree(COMPAT / "rust", home, dirs_exist_ok=True)
     _set_up(["cargo", "build", "-q"], home, {"CARGO_TARGET_DIR": str(home / "target")})
     return [str(home / "target/debug" / program)]

@@ -13,12 +13,13 @@ from tests.compat.clients import DRIVERS, Program
 from tests.compat.librdkafka.lying_driver import LIES
 from tests.compat.matrix import FAIL, NOT_APPLICABLE, PASS, SKIPPED, Row, print_matrix, run_client
 from tests.compat.operations import OPERATIONS
+from tests.compat.run import SOON
 from tests.support.process import BrokerProcess
 
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with BrokerProcess(tmp_path_factory.mktemp("matrix") / "data") as broker:
+    with BrokerProcess(tmp_path_factory.mktemp("matrix") / "data", settings=SOON) as broker:
         yield broker.bootstrap
 
 
@@ -36,7 +37,7 @@ def test_an_honest_client_passes(bootstrap: str, capsys: pytest.CaptureFixture[s
     row = run_client(honest, bootstrap)
     assert verdicts(row) == dict.fromkeys(OPERATIONS, PASS), row.cells
     print_matrix([row])
-    assert "20 pass, 0 fail, 0 n/a, 0 skipped" in capsys.readouterr().out
+    assert "30 pass, 0 fail, 0 n/a, 0 skipped" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("lie", LIES)

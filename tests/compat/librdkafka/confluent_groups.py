@@ -45,11 +45,14 @@ class Groups:
                 "group.protocol": protocol,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
+                "isolation.level": self.isolation(),
             }
         )
         consumer.subscribe([topic])
         return consumer
+
+    def isolation(self) -> str:
+        return "read_committed"
 
     def poll(self, member: str, timeout_ms: int) -> list[PolledLine]:
         messages = self._members[member].consume(500, timeout=timeout_ms / 1_000)

@@ -1,7 +1,8 @@
 """kcat as a driver: `python -m tests.compat.librdkafka.kcat_driver HOST:PORT`.
 
-Each call is one run of the program. kcat has no administration: the runner prepares its topics
-with another client. Its input is text, a line per record, all with the same headers.
+Each call is one run of the program, and so is each member of a group. kcat has no administration:
+the runner prepares its topics with another client. Its input is text, a line per record, all with
+the same headers.
 """
 
 import json
@@ -11,16 +12,15 @@ import sys
 import tempfile
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from tests.compat.checks import PATIENCE_S
+from tests.compat.librdkafka.kcat_groups import Groups, as_found
 from tests.compat.serve import (
     Found,
     Line,
     UnsupportedError,
     decode,
     decoded_headers,
-    found,
     serve,
 )
 
@@ -29,9 +29,9 @@ NO_ADMIN = "kcat produces, consumes and lists; it has no administration"
 LINE_BYTES_MAX = 100_000  # beyond this a record is sent as a file of its own
 
 
-class Client:
+class Client(Groups):
     def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+        super().__init__(bootstrap)
         self._place: list[str] = []
         self._next = ""
 
@@ -90,7 +90,7 @@ class Client:
 
     def take(self, count: int, timeout_ms: int) -> list[Found]:
         lines = self._kcat([*self._place, "-o", self._next, "-c", str(count)]).splitlines()
-        read = [_found(json.loads(line)) for line in lines]
+        read = [as_found(json.loads(line)) for line in lines]
         if read:
             self._next = str(read[-1]["offset"] + 1)
         return read
@@ -104,16 +104,6 @@ class Client:
         if done.returncode != 0:
             raise OSError(f"{' '.join(command)}: {done.stderr.decode()}"[:300])
         return "" if "-P" in arguments else done.stdout.decode()
-
-
-def _found(line: dict[str, Any]) -> Found:
-    names, values = line.get("headers", [])[::2], line.get("headers", [])[1::2]
-    headers = [(name, _utf8(value)) for name, value in zip(names, values, strict=True)]
-    return found(line["offset"], _utf8(line["key"]), _utf8(line["payload"]), line["ts"], headers)
-
-
-def _utf8(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
 
 
 if __name__ == "__main__":

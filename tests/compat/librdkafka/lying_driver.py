@@ -24,6 +24,13 @@ LIES: dict[str, tuple[str, ...]] = {
     "delete no records": ("delete records",),
     "add no partitions": ("add partitions",),
     "delete no topic": ("delete topic",),
+    "commit nothing": ("group, classic", "group, consumer"),
+    "own everything": ("two members, classic", "two members, consumer"),
+    "commit by hand without metadata": ("offsets by hand",),
+    "list no group": ("list, describe group",),
+    "delete no group": ("delete group",),
+    "commit what is aborted": ("transaction", "transactional copy"),
+    "read uncommitted": ("read committed",),
 }
 
 
@@ -81,6 +88,42 @@ class LyingClient(Client):
     def delete(self, topic: str) -> None:
         if self._lie != "delete no topic":
             super().delete(topic)
+
+    def commit(self, member: str) -> None:
+        if self._lie != "commit nothing":
+            super().commit(member)
+
+    def assigned(self, member: str) -> list[int]:
+        return [0, 1, 2, 3] if self._lie == "own everything" else super().assigned(member)
+
+    def commit_offset(
+        self, group: str, topic: str, partition: int, offset: int, metadata: str
+    ) -> None:
+        kept = "" if self._lie == "commit by hand without metadata" else metadata
+        super().commit_offset(group, topic, partition, offset, kept)
+
+    def list_groups(self) -> list[str]:
+        return [] if self._lie == "list no group" else super().list_groups()
+
+    def delete_group(self, group: str) -> None:
+        if self._lie != "delete no group":
+            super().delete_group(group)
+
+    def transaction(
+        self, transactional_id: str, topic: str, records: list[Line], commit: bool
+    ) -> None:
+        commits = commit or self._lie == "commit what is aborted"
+        super().transaction(transactional_id, topic, records, commits)
+
+    def copy(
+        self, transactional_id: str, group: str, topic: str, target: str, count: int, commit: bool
+    ) -> None:
+        commits = commit or self._lie == "commit what is aborted"
+        super().copy(transactional_id, group, topic, target, count, commits)
+
+    def isolation(self) -> str:
+        uncommitted = self._lie == "read uncommitted"
+        return "read_uncommitted" if uncommitted else super().isolation()
 
 
 if __name__ == "__main__":

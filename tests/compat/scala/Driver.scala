@@ -16,8 +16,8 @@ import scala.util.{Failure, Success, Try, Using}
 
 /** kafka-clients from Scala: a line of JSON in, a call, a line of JSON out; see `driver.py`. */
 object Driver {
-  private type Bytes = Array[Byte]
-  private val json = JsonNodeFactory.instance
+  type Bytes = Array[Byte]
+  val json = JsonNodeFactory.instance
   private val mapper = new ObjectMapper()
 
   def main(arguments: Array[String]): Unit = {
@@ -35,14 +35,32 @@ object Driver {
     sys.exit(0)
   }
 
+  def record(place: TopicPartition, line: JsonNode): ProducerRecord[Bytes, Bytes] = {
+    val headers: Seq[Header] = line.get("headers").asScala.toSeq.map { header =>
+      new RecordHeader(header.get(0).asText, bytes(header.get(1)))
+    }
+    new ProducerRecord[Bytes, Bytes](
+      place.topic, place.partition, line.get("timestamp").asLong,
+      bytes(line.get("key")), bytes(line.get("value")), headers.asJava)
+  }
+
+  def describe(record: ConsumerRecord[Bytes, Bytes], line: ObjectNode): Unit = {
+    line.put("partition", record.partition).put("offset", record.offset).put("timestamp", record.timestamp)
+    line.set[JsonNode]("key", text(record.key))
+    line.set[JsonNode]("value", text(record.value))
+    val headers = line.putArray("headers")
+    record.headers.forEach(header => headers.addArray().add(header.key).add(text(header.value)))
+  }
+
   private def bytes(text: JsonNode): Bytes = if (text.isNull) null else text.binaryValue
   private def text(value: Bytes): JsonNode = if (value == null) json.nullNode else json.binaryNode(value)
 }
 
 class Driver(bootstrap: String) {
-  import Driver.{Bytes, bytes, json, text}
+  import Driver.{Bytes, json}
 
   private val admin = Admin.create(settings())
+  private val groups = new Groups(admin, settings)
   private var consumer: Option[KafkaConsumer[Bytes, Bytes]] = None
 
   def answer(request: JsonNode): JsonNode = {
@@ -68,6 +86,7 @@ class Driver(bootstrap: String) {
             val total = NewPartitions.increaseTo(request.get("total").asInt)
             admin.createPartitions(Map(topic -> total).asJava).all.get
           case "delete" => admin.deleteTopics(Seq(topic).asJava).all.get
+          case _ => return groups.answer(request)
         }
         json.nullNode
     }
@@ -107,12 +126,7 @@ class Driver(bootstrap: String) {
     val offsets = json.arrayNode()
     Using.resource(new KafkaProducer[Bytes, Bytes](settings(more), serializer, serializer)) { producer =>
       val waiting = records.map { record =>
-        val headers: Seq[Header] = record.get("headers").asScala.toSeq.map { header =>
-          new RecordHeader(header.get(0).asText, bytes(header.get(1)))
-        }
-        producer.send(new ProducerRecord[Bytes, Bytes](
-          place.topic, place.partition, record.get("timestamp").asLong,
-          bytes(record.get("key")), bytes(record.get("value")), headers.asJava))
+        producer.send(Driver.record(place, record))
       }
       waiting.foreach(place => offsets.add(place.get.offset))
     }
@@ -138,16 +152,8 @@ class Driver(bootstrap: String) {
     val read = json.arrayNode()
     val deadline = System.nanoTime + timeoutMs * 1000000
     while (read.size < count && System.nanoTime < deadline)
-      consumer.get.poll(Duration.ofMillis(100)).forEach(record => describe(record, read.addObject()))
+      consumer.get.poll(Duration.ofMillis(100)).forEach(record => Driver.describe(record, read.addObject()))
     read
-  }
-
-  private def describe(record: ConsumerRecord[Bytes, Bytes], line: ObjectNode): Unit = {
-    line.put("offset", record.offset).put("timestamp", record.timestamp)
-    line.set[JsonNode]("key", text(record.key))
-    line.set[JsonNode]("value", text(record.value))
-    val headers = line.putArray("headers")
-    record.headers.forEach(header => headers.addArray().add(header.key).add(text(header.value)))
   }
 
   private def settings(more: Map[String, String] = Map.empty): Properties = {

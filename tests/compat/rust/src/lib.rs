@@ -25,6 +25,14 @@ pub struct Request {
     pub timeout_ms: u64,
     pub before: i64,
     pub total: usize,
+    pub member: String,
+    pub group: String,
+    pub protocol: String,
+    pub offset: i64,
+    pub metadata: String,
+    pub transactional_id: String,
+    pub commit: bool,
+    pub target: String,
 }
 
 /// A record; bytes are in base64.

@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_MS: i32 = 20_000;
 const FETCH_BYTES: i32 = 1_100_000;
 const NO_CONFIGS: Failure = Failure::Unsupported("it has no call for configurations");
+const NO_GROUPS: Failure = Failure::Unsupported("it knows no groups");
+const NO_TRANSACTIONS: Failure = Failure::Unsupported("it knows no transactions");
 const NO_PARTITIONS: Failure = Failure::Unsupported("it has no call for new partitions");
 
 struct Reader {
@@ -73,7 +75,8 @@ impl Driver {
                     .delete_topic(topic, PATIENCE_MS)
                     .await?
             }
-            other => return Err(Failure::Failed(format!("unknown: {other}"))),
+            "transaction" | "copy" => return Err(NO_TRANSACTIONS),
+            _ => return Err(NO_GROUPS),
         }
         Ok(Value::Null)
     }

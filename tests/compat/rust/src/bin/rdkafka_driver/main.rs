@@ -1,5 +1,8 @@
 //! rdkafka as a driver: librdkafka, its partitions assigned without a group.
 
+mod groups;
+
+use groups::Groups;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic};
 use rdkafka::admin::{ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -18,6 +21,7 @@ struct Driver {
     bootstrap: String,
     admin: AdminClient<DefaultClientContext>,
     reader: Option<BaseConsumer>,
+    groups: Groups,
 }
 
 fn main() {
@@ -25,6 +29,7 @@ fn main() {
     let bootstrap = std::env::args().nth(1).expect("HOST:PORT");
     let admin = config(&bootstrap).create().expect("an admin client");
     let mut driver = Driver {
+        groups: Groups::new(&bootstrap),
         bootstrap,
         admin,
         reader: None,
@@ -94,7 +99,7 @@ impl Driver {
                 succeeded(self.admin.create_partitions(&[more], &options).await?)?
             }
             "delete" => succeeded(self.admin.delete_topics(&[topic], &options).await?)?,
-            other => return Err(Failure::Failed(format!("unknown: {other}"))),
+            _ => return self.groups.answer(request, &self.admin).await,
         }
         Ok(Value::Null)
     }
