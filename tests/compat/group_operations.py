@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from tests.compat.checks import PATIENCE_S, require_soon
+from tests.compat.driver import Record
 from tests.compat.group_calls import CLASSIC, CONSUMER, Committed, GroupCalls, Polled
 from tests.compat.subject import Body, Subject, records
 
@@ -92,7 +93,7 @@ def _share(subject: Subject, protocol: str) -> None:
     calls.leave("a")
 
 
-def _of(rows: list[Polled], partition: int) -> list[tuple[int, object]]:
+def _of(rows: list[Polled], partition: int) -> list[tuple[int, Record]]:
     return [(row.offset, row.record) for row in rows if row.partition == partition]
 
 

@@ -130,7 +130,7 @@ class Groups:
                     message.key(),
                     partition=cast(int, message.partition()),
                     timestamp=message.timestamp()[1],
-                    headers=cast(list[tuple[str, bytes | None]], message.headers() or []),
+                    headers=list(_headers(message)),
                 )
         producer.send_offsets_to_transaction(
             consumer.position(consumer.assignment()), consumer.consumer_group_metadata()
@@ -160,9 +160,13 @@ def _polled(message: "Message[bytes, bytes]") -> PolledLine:
         message.key(),
         message.value(),
         message.timestamp()[1],
-        cast(list[tuple[str, bytes | None]], message.headers() or []),
+        _headers(message),
     )
     return {**line, "partition": cast(int, message.partition())}
+
+
+def _headers(message: "Message[bytes, bytes]") -> list[tuple[str, bytes | None]]:
+    return cast(list[tuple[str, bytes | None]], message.headers() or [])
 
 
 def done(futures: dict[Any, Any]) -> Any:  # noqa: ANN401  # each admin call has its own answer
