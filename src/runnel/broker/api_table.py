@@ -46,10 +46,13 @@ ALTER_CLUSTER_CONFIGS = Right(Operation.ALTER_CONFIGS, Resource.CLUSTER)
 def _late(name: str) -> Handler:
     """The handler `<module>.<function>`, imported at its first call."""
     module, _, function = name.partition(".")
+    found: Handler | None = None
 
     def call(context: RequestContext, services: Services, request: object) -> object:
-        handler: Handler = getattr(import_module(f"runnel.broker.handlers.{module}"), function)
-        response: object = handler(context, services, request)
+        nonlocal found
+        if found is None:
+            found = getattr(import_module(f"runnel.broker.handlers.{module}"), function)
+        response: object = found(context, services, request)
         return response
 
     return call

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Generic
 
 from runnel.broker.journal import PartitionJournal
@@ -249,6 +249,7 @@ def _partition_of(shard: Shard[Any]) -> Partition:
     return shard.journal.partition
 
 
+@lru_cache(maxsize=4096)
 def java_hash(text: str) -> int:
     """The absolute String.hashCode(), over UTF-16 code units: places groups as Kafka does."""
     units = text.encode("utf-16-le", "surrogatepass")

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from runnel.broker.partition import Partition
 from runnel.errors import ErrorCode, RunnelError
-from runnel.native.columns import Record
-from runnel.native.encode import encode
+from runnel.native.journal_batch import encode_pairs
 from runnel.ports import Clock
 
 
@@ -37,13 +36,7 @@ class PartitionJournal:
         partition = self.partition
         if partition.leader_epoch != self._epoch:
             raise RunnelError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition}")
-        now_ms = self._clock.wall_ms()
-        batch = encode(
-            [Record(key, value, now_ms) for key, value in records],
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            transactional=producer_id >= 0,
-        )
+        batch = encode_pairs(records, self._clock.wall_ms(), producer_id, producer_epoch)
         if len(batch) > partition.log.config.max_message_bytes:
             raise RunnelError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes for {partition.topic_partition}"
