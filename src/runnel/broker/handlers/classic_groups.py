@@ -1,8 +1,8 @@
 """JoinGroup (key 11, v0-v9), SyncGroup (14, v0-v5), Heartbeat (12, v0-v4), LeaveGroup (13, v0-v5).
 
 Joins and syncs wait for other members; the group machine has its own limits for that. Version
-notes: without a protocol, a join is answered with an empty name up to v6; a member leaves alone
-up to v2, and its error is then the whole answer's.
+notes: without a protocol, a join is answered with an empty name up to v6; a sync says its protocol
+since v5; a member leaves alone up to v2, and its error is then the whole answer's.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from runnel.coordinator.runtime import Shard
 
 FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7  # of JoinGroup
+FIRST_VERSION_WITH_PROTOCOL: Final = 5  # of SyncGroup
 FIRST_VERSION_WITH_MEMBERS: Final = 3  # of LeaveGroup
 
 
