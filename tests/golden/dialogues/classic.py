@@ -76,7 +76,7 @@ def commit(
 DESCRIBE = DescribeGroupsRequest(groups=["g"])
 
 
-async def alone(talk: Talk, **given: Any) -> str:  # noqa: ANN401  # as above
+async def _alone(talk: Talk, **given: Any) -> str:  # noqa: ANN401  # as above
     """One dynamic member in generation 1, on A; its id."""
     member_id: str = (await talk.ask(join(**given))).member_id
     await talk.ask(join(member_id, **given))
@@ -87,7 +87,7 @@ async def alone(talk: Talk, **given: Any) -> str:  # noqa: ANN401  # as above
 async def a_classic_member_joins_alone(talk: Talk) -> None:
     await talk.groups_ready()
     await talk.topic("t")
-    member_id = await alone(talk)
+    member_id = await _alone(talk)
     await talk.ask(beat(member_id, 1))
     await talk.ask(DESCRIBE)
     await talk.ask(sync(member_id, 1))  # once more
@@ -127,7 +127,7 @@ async def a_classic_member_joins_alone(talk: Talk) -> None:
 async def two_classic_members(talk: Talk) -> None:
     await talk.groups_ready()
     await talk.topic("t", partitions=2)
-    first = await alone(talk)
+    first = await _alone(talk)
     second = (await talk.ask(join(), on="B")).member_id
     await talk.ask(beat(first, 1))  # nobody has joined with that id yet
     await talk.send(join(second), on="B")
@@ -242,7 +242,7 @@ async def a_static_classic_member_comes_back_in_a_rebalance(talk: Talk) -> None:
 async def a_classic_session_runs_out(talk: Talk) -> None:
     await talk.groups_ready()
     await talk.topic("t")
-    first = await alone(talk)
+    first = await _alone(talk)
     await talk.wait_ms(4_000)
     await talk.ask(commit(first, 1), 9)  # is a sign of life, too
     await talk.wait_ms(4_000)
@@ -263,8 +263,8 @@ async def a_classic_session_runs_out(talk: Talk) -> None:
 async def a_classic_member_does_not_join_in_time(talk: Talk) -> None:
     await talk.groups_ready()
     await talk.topic("t")
-    given = {"rebalance_timeout_ms": 7_000, "session_timeout_ms": 60_000}
-    first = await alone(talk, **given)
+    given: dict[str, Any] = {"rebalance_timeout_ms": 7_000, "session_timeout_ms": 60_000}
+    first = await _alone(talk, **given)
     second = (await talk.ask(join(**given), on="B")).member_id
     await talk.send(join(second, **given), on="B")
     await talk.ask(beat(first, 1))
@@ -281,7 +281,7 @@ async def a_classic_member_does_not_join_in_time(talk: Talk) -> None:
 async def a_classic_group_is_full(talk: Talk) -> None:
     await talk.groups_ready()
     await talk.topic("t")
-    first = await alone(talk)
+    first = await _alone(talk)
     second = (await talk.ask(join(), on="B")).member_id
     third = (await talk.ask(join(), on="C")).member_id  # an id is no membership yet
     await talk.send(join(second), on="B")
@@ -344,7 +344,7 @@ async def older_classic_clients(talk: Talk) -> None:
 async def classic_members_vote(talk: Talk) -> None:
     await talk.groups_ready()
     await talk.topic("t")
-    first = await alone(talk, names=("range", "sticky", "own"))
+    first = await _alone(talk, names=("range", "sticky", "own"))
     await talk.send(join(group_instance_id="two", names=("sticky", "range")), on="B")
     await talk.send(join(group_instance_id="three", names=("sticky", "else", "range")), on="C")
     await talk.ask(join(names=("own", "else")), on="D")

@@ -12,6 +12,7 @@ from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
 from runnel.coordinator.groups.caller import Caller
+from runnel.coordinator.groups.classic_answers import not_joined
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from runnel.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -45,7 +46,7 @@ def join_group(
     context: RequestContext, services: Services, request: JoinGroupRequest
 ) -> JoinGroupResponse | Parked[JoinGroupResponse]:
     def failed(code: ErrorCode) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=code, member_id=request.member_id)
+        return not_joined(code, request.member_id)
 
     try:
         shard = shard_for(context, services, request.group_id)
@@ -79,12 +80,12 @@ def _without_null(
 def sync_group(
     context: RequestContext, services: Services, request: SyncGroupRequest
 ) -> SyncGroupResponse | Parked[SyncGroupResponse]:
+    has_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
+        raise RunnelError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "no protocol is named")
     shard = shard_for(context, services, request.group_id)
-    return settle(
-        [shard],
-        shard.machine.classic.sync(request),
-        lambda code: SyncGroupResponse(error_code=code),
-    )
+    answer = shard.machine.classic.sync(request)
+    return settle([shard], answer, lambda code: SyncGroupResponse(error_code=code))
 
 
 def heartbeat(

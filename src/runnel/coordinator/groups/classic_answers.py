@@ -8,7 +8,7 @@ from runnel.wire.messages.sync_group import SyncGroupResponse
 
 
 def not_joined(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id)
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
 def joined(

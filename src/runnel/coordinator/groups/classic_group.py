@@ -108,7 +108,12 @@ class ClassicGroup:
 
     def await_join(self, member: ClassicMember, deferred: Deferred[JoinGroupResponse]) -> None:
         """A member that asks again, perhaps after its connection broke, waits but once."""
-        self.answer_join(member, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        displaced = JoinGroupResponse(
+            error_code=ErrorCode.REBALANCE_IN_PROGRESS,
+            member_id=member.member_id,
+            protocol_name=None,
+        )
+        self.answer_join(member, displaced)
         member.joining = deferred
         self.joining_count += 1
 

@@ -142,9 +142,7 @@ class ClassicJoin:
         try:
             member = group.ensure_member(member_id, request.group_instance_id)
         except RunnelError as error:
-            refusal = not_joined(error.code, member_id)
-            refusal.protocol_name = None
-            return refusal
+            return not_joined(error.code, member_id)
         is_leader = member_id == group.leader_id
         if group.state is ClassicState.STABLE:
             # A leader that joins wants a rebalance: it has seen a change that others cannot see.
@@ -179,7 +177,7 @@ class ClassicJoin:
         old = group.members[old_id]
         if group.state is ClassicState.STABLE and self._keeps_protocol(group, old, request):
             return self._replace_quietly(group, request, caller, old, new_id)
-        group.answer_join(old, _fenced(old_id))
+        group.answer_join(old, not_joined(ErrorCode.FENCED_INSTANCE_ID, old_id))
         group.answer_sync(old, not_synced(ErrorCode.FENCED_INSTANCE_ID))
         was_leader = group.leader_id == old_id
         group.remove(old_id)
@@ -240,9 +238,3 @@ def _successor(old: ClassicMember, member_id: str) -> ClassicMember:
         old.protocols,
         old.assignment,
     )
-
-
-def _fenced(member_id: str) -> JoinGroupResponse:
-    refusal = not_joined(ErrorCode.FENCED_INSTANCE_ID, member_id)
-    refusal.protocol_name = None
-    return refusal

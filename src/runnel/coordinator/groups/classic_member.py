@@ -29,7 +29,7 @@ class Session:
 
 
 class ClassicMember:
-    """In `ClassicGroup.members`. Its assignment is changed by replay alone."""
+    """In `ClassicGroup.members`. An assignment is given by replay alone."""
 
     __slots__ = (
         "assignment",

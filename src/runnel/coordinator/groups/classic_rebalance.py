@@ -11,7 +11,7 @@ from typing import Any, Final
 from runnel.config.coordination import GroupSettings
 from runnel.coordinator.groups.classic_answers import joined, not_joined, not_synced
 from runnel.coordinator.groups.classic_group import ClassicGroup, ClassicState
-from runnel.coordinator.groups.classic_member import ClassicMember, Session
+from runnel.coordinator.groups.classic_member import NO_ASSIGNMENT, ClassicMember, Session
 from runnel.coordinator.groups.classic_records import restore, snapshot, subscribed_topics
 from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode, RunnelError
@@ -71,8 +71,10 @@ class ClassicRebalance:
             self.prepare(group)
 
     def prepare(self, group: ClassicGroup) -> None:
-        for member in group.members.values():
-            group.answer_sync(member, not_synced(ErrorCode.REBALANCE_IN_PROGRESS))
+        if group.state is ClassicState.COMPLETING_REBALANCE:
+            for member in group.members.values():
+                member.assignment = NO_ASSIGNMENT
+                group.answer_sync(member, not_synced(ErrorCode.REBALANCE_IN_PROGRESS))
         self._end_sync_phase(group)
         is_initial = group.state is ClassicState.EMPTY
         group.move_to(ClassicState.PREPARING_REBALANCE, self._shard.clock.wall_ms())

@@ -91,10 +91,13 @@ class Offsets:
         records: list[JournalRecord] = []
         answers: list[OffsetCommitResponseTopic] = []
         for topic in topics:
+            topic_id = topic.topic_id
+            if topic_id == NO_TOPIC_ID:  # an older version gives only the name
+                topic_id = self._machine.topics.id_of(topic.name) or NO_TOPIC_ID
             results: list[OffsetCommitResponsePartition] = []
             for partition in topic.partitions:
                 code = self._add(
-                    records, request.group_id, topic.name, topic.topic_id, partition, ensure,
+                    records, request.group_id, topic.name, topic_id, partition, ensure,
                     now_ms, expires_ms,
                 )  # fmt: skip
                 results.append(
