@@ -41,6 +41,7 @@ HOT_MODULES = (
     "storage/flush",
     "storage/index",
     "storage/log",
+    "storage/log_cleaning",
     "storage/log_cutting",
     "storage/log_flushing",
     "storage/log_state",

@@ -26,6 +26,12 @@ class Slot(IntEnum):
     SLICES_WARMED = 13
     REQUESTS_THROTTLED = 14
     CONNECTIONS_THROTTLED = 15
+    CLEANER_RUNS = 16
+    CLEANER_READ_BYTES = 17
+    CLEANER_WRITTEN_BYTES = 18
+    CLEANER_DIRTY_PERCENT_MAX = 19
+    CLEANER_LAST_LOOK_MS = 20
+    CLEANER_UNCLEANABLE = 21
 
 
 # The hot ones as plain integers: an enum member as an index costs a method call.

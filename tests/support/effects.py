@@ -17,6 +17,7 @@ from runnel.native.compression import Compression
 from runnel.native.encode import encode
 from runnel.wire.batch import compression_of
 from runnel.wire.crc import crc32c
+from tests.support import cleaner_effects
 from tests.support.asking import batch, create, fetch_request, produce
 from tests.support.desk import Desk
 
@@ -24,7 +25,11 @@ Change = Callable[[str], Awaitable[None]]
 Experiment = Callable[[Desk, Change], Awaitable[None]]
 
 CHECK_MS = 100
-SETTINGS = {"log.retention.check.interval.ms": str(CHECK_MS), "runnel.flush.interval.ms": "100000"}
+SETTINGS = {
+    "log.retention.check.interval.ms": str(CHECK_MS),
+    "runnel.flush.interval.ms": "100000",
+    **cleaner_effects.SETTINGS,
+}
 KIB = 1024
 
 
@@ -327,4 +332,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "segment.index.bytes": segment_index_bytes,
     "segment.jitter.ms": segment_jitter_ms,
     "segment.ms": segment_ms,
+    **cleaner_effects.TOPIC_EXPERIMENTS,
 }

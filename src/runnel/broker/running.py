@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final
 
+from runnel.broker.cleaning_process import ProcessRewriter
 from runnel.broker.listener import Listeners
 from runnel.broker.server import Broker, Ports, Progress, build
 from runnel.broker.system import SystemClock, ThreadWorkers, boot_id
@@ -41,6 +42,7 @@ async def run_broker(
     """
     clock = SystemClock()
     workers = ThreadWorkers(WORKER_THREADS)
+    rewriter = ProcessRewriter()
     ports = Ports(
         clock=clock,
         disk=OsDisk(),
@@ -49,6 +51,7 @@ async def run_broker(
         workers=workers,
         store=await SqliteStore.open(Path(settings.log_dirs[0]), clock),
         boot_id=boot_id(),
+        rewriter=rewriter,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -65,6 +68,7 @@ async def run_broker(
             await broker.stop()
     finally:
         await ports.store.close()
+        rewriter.close()
         workers.close()
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
+from runnel.broker.cleaner import Cleaner, InlineRewriter, Rewriter
 from runnel.broker.connection import Handle
 from runnel.broker.context import Services
 from runnel.broker.coordinators import Coordinators, TimerLoop
@@ -82,6 +83,7 @@ class Ports:
     workers: Workers
     store: MetadataStore
     boot_id: str = ""
+    rewriter: Rewriter | None = None  # of logs on disk; None: a worker does it
 
 
 class Broker:
@@ -121,6 +123,19 @@ class Broker:
             opened.directory_ids,
             settings.log_dirs,
             settings.alter_log_dirs_bytes_per_second,
+        )
+        self._cleaner = Cleaner(
+            settings.cleaner,
+            ports.clock,
+            ports.random,
+            ports.workers,
+            self.partitions,
+            (
+                (ports.disk, ports.rewriter or InlineRewriter(ports.workers, ports.disk)),
+                (ports.memory_disk, InlineRewriter(ports.workers, ports.memory_disk)),
+            ),
+            self._upkeep.write_checkpoints,
+            self.metrics,
         )
         self._timers = Timers()
         self._timer_loop = TimerLoop(self._timers, ports.clock, asyncio.get_running_loop())
@@ -195,6 +210,7 @@ class Broker:
                 self._upkeep.checkpoint(),
                 self._upkeep.watch_lag(),
                 self._log_dirs.run(),
+                self._cleaner.run(),
                 self.groups.run(),
                 self.transactions.run(),
                 *(self.warming.run() for _ in range(AT_ONCE)),
@@ -281,6 +297,7 @@ class Broker:
         self.partitions.settings_changed(settings)
         self._log_dirs.bytes_per_second = settings.alter_log_dirs_bytes_per_second
         self._logs.cordoned = settings.cordoned_log_dirs
+        self._cleaner.settings = settings.cleaner
 
     def _make_services(self) -> Services:
         settings, ports = self.settings, self._ports

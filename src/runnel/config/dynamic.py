@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from runnel.config.cleaning import NAMES as CLEANER_NAMES
 from runnel.config.definition import ConfigError
 from runnel.config.overrides import log_config
 from runnel.config.registry import BROKER, suggestion
-from runnel.config.settings import Settings, cordoned_of, per_ip_limits
+from runnel.config.settings import Settings, cleaner_settings, cordoned_of, per_ip_limits
 from runnel.errors import ErrorCode, RunnelError
 
 NO_SETTINGS: Final[Mapping[str, str]] = {}
@@ -24,6 +25,7 @@ THREADS: Final = (
     "num.replica.fetchers",
 )
 # Dynamic in Kafka, fixed here: sockets and their protocols are made at the start.
+CLEANER_THREADS: Final = "log.cleaner.threads"
 FIXED: Final = frozenset({"listeners", "listener.security.protocol.map"})
 _CORDONED: Final = "cordoned.log.dirs"
 _PER_IP: Final = "max.connections.per.ip.overrides"
@@ -76,6 +78,8 @@ def effective(started: Settings, layers: Layers) -> Settings:
         folders = BROKER[_CORDONED].parse(merged[_CORDONED])
         assert isinstance(folders, tuple), folders
         changes["cordoned_log_dirs"] = cordoned_of(started.log_dirs, folders)
+    if not altered.keys().isdisjoint(CLEANER_NAMES):
+        changes["cleaner"] = cleaner_settings(merged)
     return replace(started, **changes)  # type: ignore[arg-type]  # fields by name, parsed to their types
 
 
@@ -92,6 +96,9 @@ def ensure_broker(started: Settings, before: Layers, after: Layers, *, is_defaul
         raise _refused(str(error)) from None
     for name in THREADS:
         _ensure_threads(name, int(before.text(name) or 1), int(after.text(name) or 1))
+    _ensure_cleaner_threads(
+        int(before.text(CLEANER_THREADS) or 1), int(after.text(CLEANER_THREADS) or 1)
+    )
 
 
 def _ensure_names(before: Layers, wanted: Mapping[str, str], *, is_default: bool) -> None:
@@ -132,6 +139,22 @@ def _ensure_threads(name: str, old: int, new: int) -> None:
     if new > old * 2:
         raise _refused(
             f"{problem}, value should not be greater than double the current value {old}"
+        )
+
+
+def _ensure_cleaner_threads(old: int, new: int) -> None:
+    """Kafka has words of its own for these. Started with none, a broker may get its first."""
+    if new == old:
+        return
+    if new < 1:
+        raise _refused(f"Log cleaner threads should be at least 1, but found {new}")
+    if new < old / 2:
+        raise _refused(
+            f"Log cleaner threads cannot be reduced to less than half the current value {old}"
+        )
+    if new > max(old, 1) * 2:
+        raise _refused(
+            f"Log cleaner threads cannot be increased to more than double the current value {old}"
         )
 
 

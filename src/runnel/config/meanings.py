@@ -11,7 +11,7 @@ from runnel.config.support import AWAITED, SYNONYMS
 MEANINGS: Final[dict[str, str]] = {
     # Topics
     "cleanup.policy": "What becomes of old records: `delete` drops whole segments by age and size;"
-    " `compact` is kept for log compaction.",
+    " `compact` keeps the last value of each key.",
     "compression.gzip.level": "Level for `compression.type=gzip`; -1 is the library's own.",
     "compression.lz4.level": "Level for `compression.type=lz4`.",
     "compression.type": "Codec of the stored batches; `producer` keeps what the producer chose.",
@@ -61,6 +61,13 @@ MEANINGS: Final[dict[str, str]] = {
     "listener.security.protocol.map": "Protocol of each listener's name.",
     "listeners": "Where to listen, as NAME://host:port; port 0 picks a free one.",
     "cordoned.log.dirs": "Those of `log.dirs` that get no new partitions; one must be left.",
+    "log.cleaner.backoff.ms": "How long the cleaner rests when no log is due.",
+    "log.cleaner.dedupe.buffer.size": "Memory for the keys of the logs that are being compacted.",
+    "log.cleaner.enable": "Whether compaction happens at all.",
+    "log.cleaner.io.buffer.load.factor": "How full the table of keys may get.",
+    "log.cleaner.io.buffer.size": "How much is read and written at a time when compacting.",
+    "log.cleaner.io.max.bytes.per.second": "Pace of compaction, what it reads and writes together.",
+    "log.cleaner.threads": "Logs that are compacted at a time, each in a process of its own.",
     "log.dir": "Where the data is kept, if `log.dirs` is not set.",
     "log.dirs": "Folders for the data; new partitions go where the fewest are.",
     "log.flush.offset.checkpoint.interval.ms": "How often recovery points are written.",

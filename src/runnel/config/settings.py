@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+from runnel.config.cleaning import CleanerSettings
 from runnel.config.coordination import GroupSettings, TransactionSettings
 from runnel.config.definition import ConfigError, Value
 from runnel.config.listeners import Listener, parse_listeners, parse_protocol_map
@@ -18,7 +19,7 @@ from runnel.config.registry import BROKER
 from runnel.config.sources import gather
 from runnel.config.topic import LogConfig
 
-T = TypeVar("T", bool, int, str)
+T = TypeVar("T", bool, int, float, str)
 
 
 class OwnLog(NamedTuple):
@@ -80,6 +81,7 @@ class Settings:
     own_log: OwnLog
     groups: GroupSettings
     transactions: TransactionSettings
+    cleaner: CleanerSettings
     given: Mapping[str, str]
 
 
@@ -197,6 +199,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         own_log=_own_log(values),
         groups=_groups(values),
         transactions=_transactions(values),
+        cleaner=cleaner_settings(values.given),
         given=MappingProxyType(dict(values.given)),
     )
 
@@ -247,6 +250,21 @@ def _transactions(values: _Values) -> TransactionSettings:
         add_partitions_to_txn_retry_backoff_max_ms=number(
             "add.partitions.to.txn.retry.backoff.max.ms"
         ),
+    )
+
+
+def cleaner_settings(given: Mapping[str, str]) -> CleanerSettings:
+    """Also of what was set since the start. Raises ConfigError."""
+    values = _Values(given)
+    number = values.number
+    return CleanerSettings(
+        enable=values.typed(bool, "log.cleaner.enable"),
+        threads=number("log.cleaner.threads"),
+        backoff_ms=number("log.cleaner.backoff.ms"),
+        dedupe_buffer_bytes=number("log.cleaner.dedupe.buffer.size"),
+        load_factor=values.typed(float, "log.cleaner.io.buffer.load.factor"),
+        io_buffer_bytes=number("log.cleaner.io.buffer.size"),
+        io_max_bytes_per_second=values.typed(float, "log.cleaner.io.max.bytes.per.second"),
     )
 
 

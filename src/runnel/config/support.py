@@ -5,6 +5,7 @@ gives one warning at start. A refused name stops the start: it asks for a JVM cl
 that would silently be missing. Both lists shrink as features arrive.
 """
 
+from runnel.config.cleaning import NAMES as CLEANER_NAMES
 from runnel.config.definition import Definition
 
 # Broker names that Kafka has only as dynamic ones, so that none of its tables holds them.
@@ -78,12 +79,8 @@ BROKER_SYNONYMS: tuple[tuple[str, ...], ...] = (
 
 # Kept, shown and alterable, but only what is not there yet will read them: name -> what that is.
 AWAITED: dict[str, str] = {
-    "delete.retention.ms": "log compaction",
     "follower.replication.throttled.replicas": "replication",
     "leader.replication.throttled.replicas": "replication",
-    "max.compaction.lag.ms": "log compaction",
-    "min.cleanable.dirty.ratio": "log compaction",
-    "min.compaction.lag.ms": "log compaction",
     "unclean.leader.election.enable": "replication",
 }
 
@@ -94,14 +91,18 @@ LOG_FIELDS: dict[str, str] = {
     "compression.lz4.level": "compression_lz4_level",
     "compression.type": "compression_type",
     "compression.zstd.level": "compression_zstd_level",
+    "delete.retention.ms": "delete_retention_ms",
     "file.delete.delay.ms": "file_delete_delay_ms",
     "flush.messages": "flush_messages",
     "flush.ms": "flush_ms",
     "index.interval.bytes": "index_interval_bytes",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
     "max.message.bytes": "max_message_bytes",
     "message.timestamp.after.max.ms": "timestamp_after_max_ms",
     "message.timestamp.before.max.ms": "timestamp_before_max_ms",
     "message.timestamp.type": "timestamp_type",
+    "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
     "preallocate": "preallocate",
     "min.insync.replicas": "min_insync_replicas",
     "retention.bytes": "retention_bytes",
@@ -115,47 +116,51 @@ LOG_FIELDS: dict[str, str] = {
     "segment.ms": "segment_ms",
 }
 
-HONOURED_BROKER_NAMES = frozenset(
-    [
-        "advertised.listeners",
-        "auto.create.topics.enable",
-        "broker.id",
-        "broker.rack",
-        "connections.max.idle.ms",
-        "cordoned.log.dirs",
-        "controller.listener.names",
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
-        "default.replication.factor",
-        "delete.topic.enable",
-        "fetch.max.bytes",
-        "listener.security.protocol.map",
-        "listeners",
-        "log.dir",
-        "log.dirs",
-        "log.flush.offset.checkpoint.interval.ms",
-        "log.flush.start.offset.checkpoint.interval.ms",
-        "log.retention.check.interval.ms",
-        "max.connection.creation.rate",
-        "max.connections",
-        "max.connections.per.ip",
-        "max.connections.per.ip.overrides",
-        "max.incremental.fetch.session.cache.slots",
-        "max.request.partition.size.limit",
-        "node.id",
-        "num.partitions",
-        "producer.id.expiration.ms",
-        "queued.max.request.bytes",
-        "quota.window.num",
-        "quota.window.size.seconds",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-        "replica.high.watermark.checkpoint.interval.ms",
-        "socket.listen.backlog.size",
-        "socket.receive.buffer.bytes",
-        "socket.request.max.bytes",
-        "socket.send.buffer.bytes",
-    ]
-) | {broker for topic in LOG_FIELDS for broker, _ in SYNONYMS.get(topic, ())}
+HONOURED_BROKER_NAMES = (
+    frozenset(
+        [
+            "advertised.listeners",
+            "auto.create.topics.enable",
+            "broker.id",
+            "broker.rack",
+            "connections.max.idle.ms",
+            "cordoned.log.dirs",
+            "controller.listener.names",
+            "controller.quota.window.num",
+            "controller.quota.window.size.seconds",
+            "default.replication.factor",
+            "delete.topic.enable",
+            "fetch.max.bytes",
+            "listener.security.protocol.map",
+            "listeners",
+            "log.dir",
+            "log.dirs",
+            "log.flush.offset.checkpoint.interval.ms",
+            "log.flush.start.offset.checkpoint.interval.ms",
+            "log.retention.check.interval.ms",
+            "max.connection.creation.rate",
+            "max.connections",
+            "max.connections.per.ip",
+            "max.connections.per.ip.overrides",
+            "max.incremental.fetch.session.cache.slots",
+            "max.request.partition.size.limit",
+            "node.id",
+            "num.partitions",
+            "producer.id.expiration.ms",
+            "queued.max.request.bytes",
+            "quota.window.num",
+            "quota.window.size.seconds",
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            "replica.high.watermark.checkpoint.interval.ms",
+            "socket.listen.backlog.size",
+            "socket.receive.buffer.bytes",
+            "socket.request.max.bytes",
+            "socket.send.buffer.bytes",
+        ]
+    )
+    | {*CLEANER_NAMES}
+    | {broker for topic in LOG_FIELDS for broker, _ in SYNONYMS.get(topic, ())}
+)
 
 # Besides every name of type `class`: these name JVM classes too, or switch on what is not there.
 REFUSED_NAMES = frozenset(

@@ -9,6 +9,7 @@ grow between records: a loop that lacks room returns ROOM with nothing of that r
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from runnel.native import faults
@@ -630,3 +631,291 @@ def find(header, payload, int64_t timestamp, int64_t from_offset):
     if status != OK:
         raise faults.fault(status, batch.index, batch.base_offset)
     return None
+
+
+# What compaction needs: the last offset of each key, and the records that are left.
+
+cdef extern from *:
+    """
+    static inline unsigned long long high_product(unsigned long long a, unsigned long long b) {
+        return (unsigned long long)(((unsigned __int128)a * b) >> 64);
+    }
+    """
+    uint64_t high_product(uint64_t a, uint64_t b) noexcept nogil
+
+
+cdef struct KeyOffset:
+    uint64_t first
+    uint64_t second
+    int64_t next_offset  # 0 in a slot that is free
+
+
+cdef struct Kept:
+    int64_t count
+    int64_t tombstones
+    int64_t max_timestamp
+    int64_t size
+
+
+cdef inline uint64_t rotated(uint64_t value, int count) noexcept nogil:
+    return (value << count) | (value >> (64 - count))
+
+
+cdef inline void sip_round(uint64_t* v) noexcept nogil:
+    v[0] += v[1]
+    v[1] = rotated(v[1], 13) ^ v[0]
+    v[0] = rotated(v[0], 32)
+    v[2] += v[3]
+    v[3] = rotated(v[3], 16) ^ v[2]
+    v[0] += v[3]
+    v[3] = rotated(v[3], 21) ^ v[0]
+    v[2] += v[1]
+    v[1] = rotated(v[1], 17) ^ v[2]
+    v[2] = rotated(v[2], 32)
+
+
+cdef inline void hash_key(
+    const uint8_t* key, int64_t size, const uint64_t* seed, uint64_t* first, uint64_t* second
+) noexcept nogil:
+    """SipHash-1-3 with 128 bits: whoever does not know the seed finds no two keys of one hash."""
+    cdef uint64_t v[4]
+    cdef uint64_t word
+    cdef int64_t left = size
+    cdef int i
+    v[0] = seed[0] ^ 0x736F6D6570736575ULL
+    v[1] = seed[1] ^ 0x646F72616E646F6DULL ^ 0xEE
+    v[2] = seed[0] ^ 0x6C7967656E657261ULL
+    v[3] = seed[1] ^ 0x7465646279746573ULL
+    while left >= 8:
+        memcpy(&word, key, 8)
+        v[3] ^= word
+        sip_round(v)
+        v[0] ^= word
+        key += 8
+        left -= 8
+    word = 0
+    memcpy(&word, key, left)
+    word |= <uint64_t>size << 56
+    v[3] ^= word
+    sip_round(v)
+    v[0] ^= word
+    v[2] ^= 0xEE
+    for i in range(3):
+        sip_round(v)
+    first[0] = v[0] ^ v[1] ^ v[2] ^ v[3]
+    v[1] ^= 0xDD
+    for i in range(3):
+        sip_round(v)
+    second[0] = v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+cdef class OffsetMap:
+    """The last offset of each key, by a hash of 128 bits, in a table of fixed size."""
+
+    cdef KeyOffset* table
+    cdef uint64_t slots
+    cdef uint64_t seed[2]
+    cdef readonly int64_t key_count
+    cdef readonly int64_t key_count_max
+
+    def __cinit__(self, int64_t slots, double load_factor, bytes seed):
+        assert slots > 1 and 0 < load_factor < 1 and len(seed) == 16
+        self.slots = slots
+        self.key_count_max = max(1, <int64_t>(slots * load_factor))
+        self.key_count = 0
+        memcpy(self.seed, <const uint8_t*>seed, 16)
+        self.table = <KeyOffset*>calloc(slots, sizeof(KeyOffset))  # pages come as they are used
+        if self.table == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.table)
+
+    cdef inline KeyOffset* slot_of(self, const uint8_t* key, int64_t size) noexcept nogil:
+        """Where the key is, or the free slot where it would be. One is always free."""
+        cdef KeyOffset wanted
+        cdef KeyOffset* at
+        hash_key(key, size, self.seed, &wanted.first, &wanted.second)
+        at = self.table + high_product(wanted.first, self.slots)
+        while at.next_offset != 0 and (at.first != wanted.first or at.second != wanted.second):
+            at += 1
+            if at == self.table + self.slots:
+                at = self.table
+        if at.next_offset == 0:
+            at.first = wanted.first
+            at.second = wanted.second
+        return at
+
+    cdef int add_batch(self, Batch* batch, int64_t from_offset, int64_t* left) noexcept nogil:
+        cdef Fields fields
+        cdef KeyOffset* slot
+        cdef int status
+        cdef int64_t offset
+        left[0] = -1
+        while batch.index < batch.record_count:
+            status = read_record(batch, &fields)
+            if status != OK:
+                return status
+            offset = batch.base_offset + fields.offset_delta
+            if fields.key_size < 0 or offset < from_offset:
+                continue
+            slot = self.slot_of(fields.key, fields.key_size)
+            if slot.next_offset == 0:
+                if self.key_count >= self.key_count_max:
+                    left[0] = offset
+                    return OK
+                self.key_count += 1
+            slot.next_offset = offset + 1
+        return TRAILING if batch.at != batch.end else OK
+
+    def add(self, header, payload, int64_t from_offset):
+        """Remember the keys of a batch; the offset of the first that found no room, or -1."""
+        cdef Py_buffer view
+        cdef Batch batch
+        cdef int64_t left
+        cdef int status
+        PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+        try:
+            batch = open_batch(header, &view)
+            with nogil:
+                status = self.add_batch(&batch, from_offset, &left)
+        finally:
+            PyBuffer_Release(&view)
+        if status != OK:
+            raise faults.fault(status, batch.index, batch.base_offset)
+        return left
+
+    cdef int retain_batch(
+        self, Batch* batch, int64_t up_to_offset, bint drop_tombstones, uint8_t* out, Kept* kept
+    ) noexcept nogil:
+        """Copies the records that stay to `out`, which has room for all of them."""
+        cdef Fields fields
+        cdef KeyOffset* slot
+        cdef const uint8_t* start
+        cdef const uint8_t* run = batch.at  # the first byte of those that are not copied yet
+        cdef int status
+        cdef int64_t offset, timestamp
+        memset(kept, 0, sizeof(Kept))
+        kept.max_timestamp = NO_TIMESTAMP
+        while batch.index < batch.record_count:
+            start = batch.at
+            status = read_record(batch, &fields)
+            if status != OK:
+                return status
+            offset = batch.base_offset + fields.offset_delta
+            if offset < up_to_offset:
+                if fields.key_size >= 0:
+                    slot = self.slot_of(fields.key, fields.key_size)
+                if (
+                    fields.key_size < 0
+                    or offset + 1 < slot.next_offset
+                    or (fields.value_size < 0 and drop_tombstones)
+                ):
+                    memcpy(out + kept.size, run, start - run)
+                    kept.size += start - run
+                    run = batch.at
+                    continue
+            kept.count += 1
+            if fields.value_size < 0:
+                kept.tombstones += 1
+            timestamp = timestamp_of(batch, &fields)
+            if timestamp > kept.max_timestamp:
+                kept.max_timestamp = timestamp
+        memcpy(out + kept.size, run, batch.at - run)
+        kept.size += batch.at - run
+        return TRAILING if batch.at != batch.end else OK
+
+    def retain(self, header, payload, int64_t up_to_offset, bint drop_tombstones):
+        """The records that stay: count, tombstones among them, largest timestamp, their bytes.
+
+        Of those before `up_to_offset` a record stays if the map knows no later one of its key;
+        one without a key does not.
+        """
+        cdef Py_buffer view
+        cdef Batch batch
+        cdef Kept kept
+        cdef int status
+        out = PyByteArray_FromStringAndSize(NULL, len(payload))
+        cdef uint8_t* target = <uint8_t*>PyByteArray_AS_STRING(out)
+        PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+        try:
+            batch = open_batch(header, &view)
+            with nogil:
+                status = self.retain_batch(&batch, up_to_offset, drop_tombstones, target, &kept)
+        finally:
+            PyBuffer_Release(&view)
+        if status != OK:
+            raise faults.fault(status, batch.index, batch.base_offset)
+        PyByteArray_Resize(out, kept.size)
+        return kept.count, kept.tombstones, kept.max_timestamp, out
+
+
+cdef inline int varlong_size(int64_t value) noexcept nogil:
+    cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    cdef int size = 1
+    while zigzag > 0x7F:
+        zigzag >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint8_t* put_varlong(uint8_t* out, int64_t value) noexcept nogil:
+    cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    while zigzag > 0x7F:
+        out[0] = <uint8_t>(zigzag & 0x7F | 0x80)
+        out += 1
+        zigzag >>= 7
+    out[0] = <uint8_t>zigzag
+    return out + 1
+
+
+cdef int rebase_batch(
+    Batch* batch, int64_t base_timestamp, uint8_t* out, int64_t* out_size
+) noexcept nogil:
+    cdef Fields fields
+    cdef const uint8_t* at
+    cdef const uint8_t* rest
+    cdef uint8_t* start = out
+    cdef int32_t size
+    cdef int64_t delta, old = 0
+    cdef int status
+    while batch.index < batch.record_count:
+        at = batch.at
+        status = read_record(batch, &fields)
+        if status != OK:
+            return status
+        read_varint(&at, batch.at, &size)
+        rest = at + 1
+        read_varlong(&rest, batch.at, &old)
+        delta = <int64_t>(
+            <uint64_t>batch.base_timestamp + <uint64_t>old - <uint64_t>base_timestamp
+        )
+        out = put_varlong(out, 1 + varlong_size(delta) + (batch.at - rest))
+        out[0] = at[0]
+        out = put_varlong(out + 1, delta)
+        memcpy(out, rest, batch.at - rest)
+        out += batch.at - rest
+    out_size[0] = out - start
+    return TRAILING if batch.at != batch.end else OK
+
+
+def rebased(header, payload, int64_t base_timestamp):
+    """The same records, their times counted from another base."""
+    cdef Py_buffer view
+    cdef Batch batch
+    cdef int64_t size = 0
+    cdef int status
+    # A time takes at most nine bytes more, and with them the length of the record one.
+    out = PyByteArray_FromStringAndSize(NULL, len(payload) + 10 * header.record_count)
+    cdef uint8_t* target = <uint8_t*>PyByteArray_AS_STRING(out)
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        batch = open_batch(header, &view)
+        with nogil:
+            status = rebase_batch(&batch, base_timestamp, target, &size)
+    finally:
+        PyBuffer_Release(&view)
+    if status != OK:
+        raise faults.fault(status, batch.index, batch.base_offset)
+    PyByteArray_Resize(out, size)
+    return out

@@ -193,6 +193,85 @@ def find(
     return None
 
 
+class OffsetMap:
+    """The last offset of each key, for as many keys as the compiled twin has room for."""
+
+    def __init__(self, slots: int, load_factor: float, seed: bytes) -> None:
+        assert slots > 1 and 0 < load_factor < 1 and len(seed) == 16
+        self.key_count_max = max(1, int(slots * load_factor))
+        self._offsets: dict[bytes, int] = {}
+
+    @property
+    def key_count(self) -> int:
+        return len(self._offsets)
+
+    def add(self, header: BatchHeader, payload: Readable, from_offset: int) -> int:
+        """Remember the keys of a batch; the offset of the first that found no room, or -1."""
+        with memoryview(payload) as view:
+            for fields, _timestamp in _records(header, view):
+                offset = header.base_offset + fields.offset_delta
+                if fields.key.size < 0 or offset < from_offset:
+                    continue
+                key = _content(view, fields.key)
+                if key not in self._offsets and self.key_count >= self.key_count_max:
+                    return offset
+                self._offsets[key] = offset
+        return -1
+
+    def retain(
+        self, header: BatchHeader, payload: Readable, up_to_offset: int, drop_tombstones: bool
+    ) -> tuple[int, int, int, bytearray]:
+        """The records that stay: count, tombstones among them, largest timestamp, their bytes.
+
+        Of those before `up_to_offset` a record stays if the map knows no later one of its key;
+        one without a key does not.
+        """
+        count, tombstones, max_timestamp, out = 0, 0, _NO_TIMESTAMP, bytearray()
+        with memoryview(payload) as view:
+            start = 0
+            for fields, timestamp in _records(header, view):
+                offset, at, start = header.base_offset + fields.offset_delta, start, fields.end
+                if offset < up_to_offset and (
+                    fields.key.size < 0
+                    or offset < self._offsets.get(_content(view, fields.key), -1)
+                    or (fields.value.size < 0 and drop_tombstones)
+                ):
+                    continue
+                count += 1
+                tombstones += fields.value.size < 0
+                max_timestamp = max(max_timestamp, timestamp)
+                out += view[at : fields.end]
+        return count, tombstones, max_timestamp, out
+
+
+def rebased(header: BatchHeader, payload: Readable, base_timestamp: int) -> bytearray:
+    """The same records, their times counted from another base."""
+    out, start = bytearray(), 0
+    with memoryview(payload) as view:
+        for fields, _timestamp in _records(header, view):
+            _size, at = _varint(view, start, len(view))
+            _delta, rest = _varint(view, at + 1, fields.end, _VARLONG_BYTES)
+            delta = _as_int64(header.base_timestamp + fields.timestamp_delta - base_timestamp)
+            body = bytes(view[at : at + 1]) + _zigzag(delta) + bytes(view[rest : fields.end])
+            out += _zigzag(len(body)) + body
+            start = fields.end
+    return out
+
+
+def _content(payload: memoryview, field: _Bytes) -> bytes:
+    return bytes(payload[field.start : field.start + field.size])
+
+
+def _zigzag(value: int) -> bytes:
+    value = value << 1 ^ value >> 63
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
 def _records(header: BatchHeader, payload: memoryview) -> Iterator[tuple[_Fields, int]]:
     position = 0
     appended_at = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None

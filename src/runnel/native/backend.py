@@ -7,11 +7,15 @@ if TYPE_CHECKING:
 else:
     try:
         from runnel.native import _records as _found
-    except ImportError:
+
+        _ = _found.OffsetMap  # which a binary of older sources lacks
+    except (ImportError, AttributeError):
         from runnel.native import _records_py as _found
 
 COMPILED: Final = _found.__name__ == "runnel.native._records"
 Columns = _found.Columns
+OffsetMap = _found.OffsetMap
 find = _found.find
+rebased = _found.rebased
 scan = _found.scan
 unwritten = _found.unwritten

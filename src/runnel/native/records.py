@@ -91,7 +91,7 @@ def decode(
         if header.last_offset >= from_offset:
             if verify_crc and not crc_is_right(header, view, position):
                 raise _corrupt(header, "its CRC is wrong")
-            payload = _payload(header, view[position + HEADER_SIZE : end], max_decompressed_bytes)
+            payload = payload_of(header, view[position + HEADER_SIZE : end], max_decompressed_bytes)
             marker = _control_type(header, payload) if header.attributes & CONTROL else None
             first_row, stopped_before = columns.row_count, -1
             if control or marker is None:
@@ -177,10 +177,12 @@ def _open(batch: Readable, max_decompressed_bytes: int) -> tuple[BatchHeader, Re
     header = _whole_batch_at(view, 0)
     if header is None or header.size != len(view):
         raise RunnelError(ErrorCode.CORRUPT_MESSAGE, f"{len(view)} bytes are not one batch")
-    return header, _payload(header, view[HEADER_SIZE:], max_decompressed_bytes)
+    return header, payload_of(header, view[HEADER_SIZE:], max_decompressed_bytes)
 
 
-def _payload(header: BatchHeader, records: memoryview, max_decompressed_bytes: int) -> Readable:
+def payload_of(
+    header: BatchHeader, records: memoryview, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> Readable:
     """The records without compression; a count that cannot be true is refused."""
     payload: Readable = records
     if header.record_count == 0:

@@ -12,6 +12,7 @@ from runnel.ports import Disk
 from runnel.storage.checkpoints import (
     BOOT,
     CLEAN_SHUTDOWN,
+    FIRST_DIRTY,
     HIGH_WATERMARKS,
     LOG_STARTS,
     META_PROPERTIES,
@@ -23,13 +24,14 @@ from runnel.storage.lock import LOCK_FILE
 from runnel.types import TopicPartition
 
 KAFKA_METADATA_LOG = "__cluster_metadata-0"
-KAFKA_FILES = ("bootstrap.checkpoint", "cleaner-offset-checkpoint")  # not ours, and no news
+KAFKA_FILES = ("bootstrap.checkpoint",)  # not ours, and no news
 METADATA_STORE = "metadata.db"  # of the broker, with SQLite's files beside it
 PARTITION_INDEX_MAX = 1_000_000
 WRITING = ".writing"  # then `.tmp`: of a file that a thread replaces
 
 OUR_FILES = {
-    META_PROPERTIES, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEAN_SHUTDOWN, BOOT, LOCK_FILE,
+    META_PROPERTIES, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, FIRST_DIRTY, CLEAN_SHUTDOWN,
+    BOOT, LOCK_FILE,
     *(METADATA_STORE + ending for ending in ("", "-wal", "-shm", "-journal")),
     *KAFKA_FILES,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from runnel.errors import ErrorCode, RunnelError
-from runnel.storage.log_cutting import CuttableLog
+from runnel.storage.log_cleaning import CleanableLog
 from runnel.storage.log_state import Surroundings as Surroundings  # what a log is made with
 from runnel.storage.rebuild import rebuild_transactions
 from runnel.storage.segment import Segment, base_offset_of
@@ -25,7 +25,7 @@ from runnel.storage.transactions import AbortedTransaction, TransactionIndex
 from runnel.types import FileSlice
 
 
-class Log(CuttableLog):
+class Log(CleanableLog):
     """Made by `recovery.load_log` and `LogStore.create`; owned by the partition that uses it."""
 
     # Reading; appending, cutting and flushing are in the layers below, see `log_state.py`.

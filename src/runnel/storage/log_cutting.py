@@ -7,6 +7,7 @@ from runnel.storage.producers import ProducerStates
 from runnel.storage.rebuild import rebuild_producers
 from runnel.storage.retention import Deleted, expired
 from runnel.storage.segment import LOG, SUFFIXES, Segment, base_offset_of
+from runnel.storage.trash import DELETED
 
 
 class CuttableLog(WritableLog):
@@ -72,6 +73,7 @@ class CuttableLog(WritableLog):
             self._remove_snapshot(offset)
         self._around.disk.sync_dir(self.folder)
         self.flushed_offset = min(self.flushed_offset, log_end_offset)
+        self.first_dirty_offset = min(self.first_dirty_offset, log_end_offset)
         self.on_offsets_lowered()
 
     def _reload_producers(self) -> None:
@@ -144,5 +146,6 @@ class CuttableLog(WritableLog):
                 self._around.trash.discard_file(
                     segment.path(suffix), self._config.file_delete_delay_ms
                 )
+            segment.ending = DELETED
             if segment.base_offset in self.snapshots:
                 self.snapshots.remove(segment.base_offset)

@@ -4,6 +4,7 @@ from runnel.errors import ErrorCode, RunnelError
 from runnel.storage.checkpoints import encode_epochs
 from runnel.storage.flush import Flush
 from runnel.storage.log_state import LogState
+from runnel.storage.segment import Segment
 
 
 class FlushingLog(LogState):
@@ -22,6 +23,11 @@ class FlushingLog(LogState):
             or bool(self.unsynced_folders)
             or bool(self._postponed_writes)
         )
+
+    @property
+    def unflushed_segments(self) -> list[Segment]:
+        """Closed ones whose files somebody is about to write to: a flush, begun or to come."""
+        return [*self.closed_unsynced, *self._flushing]
 
     def begin_flush(
         self, *, sync_active: bool | None = None, sync_indexes: bool = False

@@ -1,9 +1,9 @@
 """What one log of a partition is made of, and what happens when its disk fails.
 
 The parts of a log are layers of one object, each of which knows those below it: `LogState` <
-`FlushingLog` < `WritableLog` < `CuttableLog` < `Log`, which is what everybody else uses. They are
-apart to be read apart; plain inheritance, because that costs an append nothing where the modules
-are compiled.
+`FlushingLog` < `WritableLog` < `CuttableLog` < `CleanableLog` < `Log`, which is what everybody else
+uses. They are apart to be read apart; plain inheritance, because that costs an append nothing where
+the modules are compiled.
 """
 
 import random
@@ -66,6 +66,7 @@ class LogState:
         self.log_end_offset = self._active.next_offset
         self.flushed_offset = self.log_start_offset
         self.opened_high_watermark = self.log_start_offset  # as checkpointed, within the log (R5)
+        self.first_dirty_offset = -1  # up to which it is compacted, as checkpointed; -1: not at all
         self._flush: Flush | None = None
         self._flushing: list[Segment] = []  # what was `closed_unsynced` when the flush began
         self._postponed_writes: list[IndexWrite] = []  # of a flush that found no descriptor

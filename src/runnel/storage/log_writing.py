@@ -96,7 +96,7 @@ class WritableLog(FlushingLog):
         if self.offline is not None or not segment.size:
             return False
         since_ms = segment.first_timestamp if segment.first_timestamp >= 0 else segment.created_ms
-        if now_ms - since_ms <= self._config.segment_ms - self._jitter_ms:
+        if now_ms - since_ms <= self._config.max_segment_ms - self._jitter_ms:
             return False
         self.roll(now_ms, self.log_end_offset)
         return True
@@ -122,7 +122,7 @@ class WritableLog(FlushingLog):
         return segment
 
     def _draw_jitter_ms(self) -> int:
-        limit = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        limit = min(self._config.segment_jitter_ms, self._config.max_segment_ms)
         return self._around.random.randrange(limit) if limit > 0 else 0
 
     def _set_roll_limits(self) -> None:
@@ -143,4 +143,4 @@ class WritableLog(FlushingLog):
         first_timestamp = segment.first_timestamp if segment.size else -1
         self._roll_timestamp = NEVER
         if first_timestamp >= 0:
-            self._roll_timestamp = first_timestamp + config.segment_ms - self._jitter_ms
+            self._roll_timestamp = first_timestamp + config.max_segment_ms - self._jitter_ms

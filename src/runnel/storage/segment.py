@@ -57,7 +57,7 @@ class Segment:
     __slots__ = (
         "_disk", "_file", "_first_timestamp", "_index", "_is_reserved", "_max_timestamp",
         "_open_files", "_tail_offsets", "_tail_positions", "_time_index", "_txn_index",
-        "base_offset", "created_ms", "folder", "index_interval_bytes", "indexes_unsynced",
+        "base_offset", "created_ms", "ending", "folder", "index_interval_bytes", "indexes_unsynced",
         "is_active", "is_flushing", "max_timestamp_offset", "next_offset", "size",
     )  # fmt: skip
 
@@ -68,6 +68,7 @@ class Segment:
         self._disk = disk
         self._open_files = open_files
         self.folder = folder
+        self.ending = ""  # of its file names; who has found it still reads it when it is discarded
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size = 0
@@ -110,7 +111,7 @@ class Segment:
         self.max_timestamp_offset = self.base_offset
 
     def path(self, suffix: str) -> str:
-        return f"{self.folder}/{self.base_offset:020d}{suffix}"
+        return f"{self.folder}/{self.base_offset:020d}{suffix}{self.ending}"
 
     @property
     def file(self) -> File:

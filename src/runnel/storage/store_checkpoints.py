@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from runnel.storage.checkpoints import (
     BOOT,
+    FIRST_DIRTY,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -22,7 +23,7 @@ class CheckpointingStore(StoreState):
     def begin_checkpoints(
         self, high_watermarks: Mapping[TopicPartition, int]
     ) -> CheckpointWrite | None:
-        """Collect what changed of recovery points, high watermarks and log starts.
+        """Collect what changed of recovery points, high watermarks, log starts and dirty offsets.
 
         None if nothing did, or a write is under way. Run it anywhere, then `end_checkpoints`.
         """
@@ -74,6 +75,10 @@ class CheckpointingStore(StoreState):
                 log.partition: log.log_start_offset
                 for log in logs
                 if log.log_start_offset > log.segments[0].base_offset
+            },
+            FIRST_DIRTY: self._carried.get((directory, FIRST_DIRTY), {})
+            | {
+                log.partition: log.first_dirty_offset for log in logs if log.first_dirty_offset >= 0
             },
         }
 

@@ -62,6 +62,7 @@ class MovingStore(CheckpointingStore):
         old.withdraw()
         self._on_disk.trash.add(deleted, old.config.file_delete_delay_ms)
         log.producers = old.producers  # with the whole window of each, of which a snapshot has one
+        log.first_dirty_offset = old.first_dirty_offset
         log.unsynced_folders.append(directory)
         self._adopt(log, directory)
         return log

@@ -9,6 +9,7 @@ from runnel.ports import Disk
 from runnel.storage.checkpoints import (
     BOOT,
     CLEAN_SHUTDOWN,
+    FIRST_DIRTY,
     HIGH_WATERMARKS,
     LOG_STARTS,
     META_PROPERTIES,
@@ -36,6 +37,7 @@ _WITHOUT = {
     RECOVERY_POINTS: "every log read whole and cut at the first damage",
     HIGH_WATERMARKS: "no other effect on a broker without replicas",
     LOG_STARTS: "records readable again that DeleteRecords had hidden",
+    FIRST_DIRTY: "compacted logs gone over from their start",
 }
 
 Progress = Callable[[int, int, str], None]
@@ -132,7 +134,7 @@ class OpeningStore(MovingStore):
                 boot = read_or_none(self._disk, f"{directory}/{BOOT}")
                 self._checkpointed[directory] = {
                     name: self._read_offsets(directory, name)
-                    for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
+                    for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, FIRST_DIRTY)
                 }
                 contents = read_data_folder(self._disk, directory, notices)
             except OSError as error:
@@ -226,7 +228,7 @@ class OpeningStore(MovingStore):
             clean,
             recovery_point=known[RECOVERY_POINTS].get(partition, 0),
             log_start_offset=known[LOG_STARTS].get(partition, 0),
-            allow_gaps=config is None or "compact" in config.cleanup_policy,
+            allow_gaps=config is None or config.is_compacted or partition in known[FIRST_DIRTY],
         )
         try:
             if not holds_log(self._disk, folder, notices):
@@ -244,6 +246,7 @@ class OpeningStore(MovingStore):
         log.opened_high_watermark = max(
             log.log_start_offset, min(high_watermark, log.log_end_offset)
         )
+        log.first_dirty_offset = known[FIRST_DIRTY].get(partition, -1)
         self._adopt(log, directory)
         return log
 

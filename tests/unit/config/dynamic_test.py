@@ -17,6 +17,7 @@ from runnel.config.support import AWAITED, SYNONYMS
 from runnel.errors import ErrorCode
 from runnel.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tests.support.asking import batch, create, produce
+from tests.support.cleaner_effects import BROKER_EXPERIMENTS
 from tests.support.configuring import BROKER as BROKER_TYPE
 from tests.support.configuring import TOPIC as TOPIC_TYPE
 from tests.support.configuring import described, set_configs, unset
@@ -49,7 +50,6 @@ NO_EFFECT: dict[str, str] = {
     "follower.replication.throttled.rate": "replication",
     "leader.replication.throttled.rate": "replication",
     "unclean.leader.election.enable": "replication",
-    "log.cleaner.": "log compaction",
     "group.": "group coordinators",
     "share.coordinator.": "group coordinators",
     "transaction.partition.verification.enable": "transactions",
@@ -128,6 +128,7 @@ def broker_experiments() -> dict[str, Experiment]:
         "max.connections.per.ip.overrides": max_connections_per_ip_overrides,
         "producer.id.expiration.ms": producer_id_expiration_ms,
         "replica.alter.log.dirs.io.max.bytes.per.second": alter_log_dirs_rate,
+        **BROKER_EXPERIMENTS,
     }
     for name, experiment in EXPERIMENTS.items():
         for broker_name, factor in SYNONYMS[name]:

@@ -7,7 +7,7 @@ import pytest
 
 from runnel.native import backend
 
-NAMES = ("Columns", "find", "scan", "unwritten")
+NAMES = ("Columns", "OffsetMap", "find", "rebased", "scan", "unwritten")
 
 
 def load(name: str) -> ModuleType:

@@ -1,0 +1,289 @@
+"""Log compaction: which log is next, who rewrites it, and the moment the result takes its place.
+
+The dirtiest log that is due comes first. Its closed segments are rewritten somewhere else, group by
+group (`Rewriter`: a process of its own, or a worker); the loop only plans, and renames the files of
+each group once they are complete. Whatever became of the log meanwhile is found out before that:
+a group whose segments retention took is let go, and nothing at all is put into a log that was
+truncated, moved, deleted or has failed. A log that cannot be read is left alone until the next
+start, with a line that says where it is damaged.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from runnel.broker.partition import Partition
+from runnel.broker.partitions import Partitions
+from runnel.config.cleaning import CleanerSettings
+from runnel.errors import RunnelError
+from runnel.metrics import Metrics, Slot
+from runnel.ports import Clock, Disk, Workers
+from runnel.storage.cleaning_plan import Cleanable, CleaningPlan, Limits, cleanable, plan
+from runnel.storage.log import Log
+from runnel.storage.rewriting import Cleaned, cleaned_paths, rewrite
+from runnel.storage.segment import Segment
+from runnel.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+MB: Final = 1 << 20
+LOOKED_AFTER_S: Final = 0.5  # whether a log that is being rewritten is still there
+LOOKED_AT_ONCE: Final = 64  # logs, before others get a turn of the loop
+
+
+class Rewriter(Protocol):
+    """Where the work is done. Ending the generator early ends the work."""
+
+    def rewrite(self, plan: CleaningPlan) -> AsyncGenerator[Cleaned, None]:
+        """Raises OSError, or RunnelError for a log that is damaged."""
+
+    def rest(self) -> None:
+        """There is nothing to do for a while."""
+
+
+class InlineRewriter:
+    """In a worker of the broker's own: for logs that no other process can reach."""
+
+    def __init__(self, workers: Workers, disk: Disk) -> None:
+        self._workers = workers
+        self._disk = disk
+
+    async def rewrite(self, plan: CleaningPlan) -> AsyncGenerator[Cleaned, None]:
+        work = rewrite(self._disk, plan)
+        while (cleaned := await self._workers.run(lambda: next(work, None))) is not None:
+            moved_bytes = cleaned.read_bytes + cleaned.size_bytes
+            await asyncio.sleep(moved_bytes / plan.limits.bytes_per_second)
+            yield cleaned
+
+    def rest(self) -> None:
+        pass
+
+
+class Done(NamedTuple):
+    """What one compaction came to."""
+
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+
+class Cleaner:
+    """Owned by the broker, started and stopped with it."""
+
+    def __init__(
+        self,
+        settings: CleanerSettings,
+        clock: Clock,
+        chance: random.Random,
+        workers: Workers,
+        partitions: Partitions,
+        disks: tuple[tuple[Disk, Rewriter], tuple[Disk, Rewriter]],  # files, memory
+        write_checkpoints: Callable[[], Awaitable[None]],
+        metrics: Metrics,
+    ) -> None:
+        self.uncleanable: dict[TopicPartition, str] = {}
+        self._settings = settings
+        self._clock = clock
+        self._random = chance
+        self._workers = workers
+        self._partitions = partitions
+        self._on_disk, self._in_memory = disks
+        self._write_checkpoints = write_checkpoints
+        self._metrics = metrics
+        self._cleaning: set[TopicPartition] = set()
+        self._changed = asyncio.Event()
+
+    @property
+    def settings(self) -> CleanerSettings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: CleanerSettings) -> None:
+        if settings != self._settings:
+            self._settings = settings
+            self._changed.set()
+
+    def is_cleaning(self, partition: TopicPartition) -> bool:
+        return partition in self._cleaning
+
+    async def run(self) -> None:
+        """As long as the broker: so many logs at a time as there are threads."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                settings = self._settings
+                found = None
+                if settings.enable and len(self._cleaning) < settings.threads:
+                    found = await self._dirtiest()
+                if found is not None:
+                    partition, work = found
+                    self._cleaning.add(partition.topic_partition)
+                    tasks.create_task(self._clean(partition, work))
+                    continue
+                if not self._cleaning:
+                    self._on_disk[1].rest()
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), max(settings.backoff_ms, 1) / 1000)
+
+    # Choosing
+
+    async def _dirtiest(self) -> tuple[Partition, Cleanable] | None:
+        now_ms = self._clock.wall_ms()
+        best: tuple[Partition, Cleanable] | None = None
+        dirty_ratio = 0.0
+        looked_at = 0
+        for partition in list(self._partitions):
+            looked_at += 1
+            if looked_at % LOOKED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            log = partition.log
+            name = partition.topic_partition
+            if (
+                not log.config.is_compacted
+                or log.offline is not None
+                or name in self._cleaning
+                or name in self.uncleanable
+            ):
+                continue
+            try:
+                log.maybe_roll(now_ms)
+                found = cleanable(log, partition.last_stable_offset, now_ms)
+            except RunnelError as error:
+                self._leave_alone(name, str(error))
+                continue
+            except OSError as error:
+                _log.error("%s: %s", name, error)
+                continue
+            dirty_ratio = max(dirty_ratio, found.dirty_ratio)
+            if found.is_due and (best is None or found.dirty_ratio > best[1].dirty_ratio):
+                best = partition, found
+        slots = self._metrics.slots
+        slots[Slot.CLEANER_DIRTY_PERCENT_MAX] = round(100 * dirty_ratio)
+        slots[Slot.CLEANER_LAST_LOOK_MS] = now_ms
+        if best is not None and not self._is_wanted(best[0], best[1].log):
+            return None  # it was deleted or moved while others had their turn
+        return best
+
+    # Cleaning
+
+    async def _clean(self, partition: Partition, found: Cleanable) -> None:
+        name, log = partition.topic_partition, found.log
+        advanced = False
+        try:
+            started_ms = self._clock.monotonic_ms()
+            before = log.first_dirty_offset
+            done = await self._rewrite(partition, found)
+            advanced = log.first_dirty_offset > before
+            if done.read_bytes:
+                _log.info(
+                    "cleaned %s: %.1f MB -> %.1f MB in %.1f s, up to offset %d",
+                    name,
+                    done.read_bytes / MB,
+                    done.written_bytes / MB,
+                    (self._clock.monotonic_ms() - started_ms) / 1000,
+                    log.first_dirty_offset,
+                )
+        except RunnelError as error:
+            if self._is_wanted(partition, log):
+                self._leave_alone(name, str(error))
+        except OSError as error:
+            if self._is_wanted(partition, log):
+                _log.error("%s was not cleaned, to be tried again: %s", name, error)
+        finally:
+            self._cleaning.discard(name)
+            if advanced:  # otherwise only time can change anything
+                self._changed.set()
+
+    async def _rewrite(self, partition: Partition, found: Cleanable) -> Done:
+        """Raises OSError and RunnelError. What is in place by then stays there, and is right."""
+        log = found.log
+        # Gaps between offsets are taken for loss past the recovery point (`recovery.py`).
+        await self._write_checkpoints()
+        disk, rewriter = self._in_memory if log.config.storage == "memory" else self._on_disk
+        work = plan(found, self._clock.wall_ms(), self._random.randbytes(16), self._limits())
+        waiting = _segments_of(log, work)
+        generation, mapped_offset, done = log.generation, found.first_dirty_offset, Done()
+        results = rewriter.rewrite(work)
+        leftovers = [path for old in waiting for path in cleaned_paths(log.folder, old[0])]
+        try:
+            while True:
+                cleaned = await _next(results, lambda: self._is_wanted(partition, log))
+                if not self._is_wanted(partition, log) or log.generation != generation:
+                    _log.info("%s changed while it was cleaned: given up", log.partition)
+                    return done
+                if cleaned is None:
+                    break
+                old = waiting.pop(0)[1]
+                assert old[0].base_offset == cleaned.base_offset
+                mapped_offset = cleaned.mapped_offset
+                if log.may_replace(old):
+                    log.replace_segments(old, cleaned.size_bytes)
+                    done = Done(
+                        done.read_bytes + cleaned.read_bytes,
+                        done.written_bytes + cleaned.size_bytes,
+                    )
+                    self._metrics.add(Slot.CLEANER_READ_BYTES, cleaned.read_bytes)
+                    self._metrics.add(Slot.CLEANER_WRITTEN_BYTES, cleaned.size_bytes)
+        finally:
+            await results.aclose()
+            await self._workers.run(lambda: _remove(disk, leftovers))
+        if self._is_wanted(partition, log):
+            await self._workers.run(lambda: disk.sync_dir(log.folder))
+            log.first_dirty_offset = mapped_offset
+            await self._write_checkpoints()
+            self._metrics.add(Slot.CLEANER_RUNS)
+        return done
+
+    def _limits(self) -> Limits:
+        settings = self._settings
+        threads = max(settings.threads, 1)
+        return Limits(
+            settings.dedupe_buffer_bytes // threads,
+            settings.effective_load_factor,
+            settings.io_buffer_bytes // threads,
+            settings.io_max_bytes_per_second / threads,
+        )
+
+    def _is_wanted(self, partition: Partition, log: Log) -> bool:
+        return (
+            self._partitions.find(*partition.topic_partition) is partition
+            and partition.log is log
+            and log.offline is None
+        )
+
+    def _leave_alone(self, partition: TopicPartition, why: str) -> None:
+        _log.error("%s cannot be cleaned, and is left as it is: %s", partition, why)
+        self.uncleanable[partition] = why
+        self._metrics.slots[Slot.CLEANER_UNCLEANABLE] = len(self.uncleanable)
+
+
+async def _next(
+    results: AsyncGenerator[Cleaned, None], is_wanted: Callable[[], bool]
+) -> Cleaned | None:
+    """The next result; None at the end, or soon after nobody wants it any more."""
+    coming = asyncio.ensure_future(anext(results, None))
+    try:
+        while not coming.done() and is_wanted():
+            await asyncio.wait((coming,), timeout=LOOKED_AFTER_S)
+    finally:
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait((coming,))
+    return None if coming.cancelled() else coming.result()
+
+
+def _segments_of(log: Log, work: CleaningPlan) -> list[tuple[int, list[Segment]]]:
+    """The segments of each group, by the base offset of the first."""
+    segments = {segment.base_offset: segment for segment in log.segments}
+    return [
+        (group[0].base_offset, [segments[source.base_offset] for source in group])
+        for group in work.groups
+    ]
+
+
+def _remove(disk: Disk, paths: Sequence[str]) -> None:
+    """What was not put in place. A start would remove it too."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            disk.remove(path)
