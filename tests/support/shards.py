@@ -86,9 +86,11 @@ class FakeTopics:
 class GroupStage:
     """The machine that a test asks, and what it stands on."""
 
-    def __init__(self, settings: GroupSettings | None = None) -> None:
+    def __init__(
+        self, settings: GroupSettings | None = None, clock: VirtualClock | None = None
+    ) -> None:
         self.settings = settings or GroupSettings()
-        self.clock = VirtualClock()
+        self.clock = clock or VirtualClock()
         self.journal = ListJournal()
         self.topics = FakeTopics()
         self._random = Random(1)

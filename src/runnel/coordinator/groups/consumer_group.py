@@ -5,10 +5,11 @@ assigned, or that has been told to give it up and has not confirmed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from runnel.coordinator.groups.consumer_commits import ensure_commits, ensure_in_epoch
 from runnel.coordinator.groups.consumer_member import LEAVING, NOTHING, ConsumerMember
 from runnel.coordinator.groups.consumer_records import (
     Target,
@@ -62,7 +63,7 @@ class Resolved:
 
 
 class ConsumerGroup:
-    """`groups.Group`, changed by `replay` alone, save the two fields that say so."""
+    """`groups.Group`, changed by `replay` alone, save the field that says so."""
 
     type = GroupType.CONSUMER
     protocol_type = "consumer"
@@ -80,8 +81,8 @@ class ConsumerGroup:
         self.has_partition_metadata = False
         self._owners: dict[bytes, dict[int, str]] = {}
         self._subscribed: frozenset[str] | None = frozenset()
+        self._regexes: set[str] | None = set()
         self.checked_revision = -1  # soft: of the topics, when the hash was last compared
-        self.is_resolving = False  # soft: its expressions are being looked up
 
     # What every group answers
 
@@ -111,7 +112,7 @@ class ConsumerGroup:
                 "OffsetCommit version 9 or above must be used by members using the consumer group "
                 "protocol",
             )
-        return _ensure_commits(member, epoch)
+        return ensure_commits(member, epoch)
 
     def ensure_may_commit_in_transaction(
         self, member_id: str, instance_id: str | None, epoch: int
@@ -120,12 +121,12 @@ class ConsumerGroup:
             return None
         if epoch == -1 and not member_id and instance_id is None:
             return None  # a producer that does not know of the group's members
-        return _ensure_commits(self.member(member_id), epoch)
+        return ensure_commits(self.member(member_id), epoch)
 
     def ensure_may_fetch(self, member_id: str | None, epoch: int) -> None:
         if member_id is None and epoch < 0:
             return
-        _ensure_epoch(self.member(member_id or ""), epoch)
+        ensure_in_epoch(self.member(member_id or ""), epoch)
 
     def ensure_may_delete_offsets(self) -> None: ...
 
@@ -185,7 +186,13 @@ class ConsumerGroup:
             self._subscribed = self.topics_subscribed_by(self.members.values())
         return self._subscribed
 
-    def topics_subscribed_by(self, members: Iterable[ConsumerMember]) -> frozenset[str]:
+    def topics_subscribed_by(
+        self,
+        members: Iterable[ConsumerMember],
+        resolved: Mapping[str, Resolved] | None = None,
+    ) -> frozenset[str]:
+        """By all of these together. `resolved`: what the expressions are to stand for."""
+        resolved = self.resolved if resolved is None else resolved
         names: set[str] = set()
         by_name: set[frozenset[str]] = set()
         regexes: set[str] = set()
@@ -195,9 +202,15 @@ class ConsumerGroup:
         for each in by_name:
             names |= each
         for regex in regexes:
-            if regex in self.resolved:
-                names |= self.resolved[regex].topics
+            if regex in resolved:
+                names |= resolved[regex].topics
         return frozenset(names)
+
+    def regexes(self) -> set[str]:
+        """That its members subscribe to."""
+        if self._regexes is None:
+            self._regexes = {member.regex for member in self.members.values() if member.regex}
+        return self._regexes
 
     def subscriber_count(self, regex: str) -> int:
         return sum(member.regex == regex for member in self.members.values())
@@ -228,7 +241,7 @@ class ConsumerGroup:
             self._remove(key.member_id)
         else:
             self._put(self._known(key.member_id).with_metadata(value))
-        self._subscribed = None
+        self._subscribed = self._regexes = None
 
     def _replay_current(
         self,
@@ -334,46 +347,3 @@ _REPLAYS: Final[dict[type[Any], Callable[[ConsumerGroup, Any, Any | None], None]
     ConsumerGroupRegularExpressionKey: ConsumerGroup._replay_regex,
     ConsumerGroupPartitionMetadataKey: ConsumerGroup._replay_partition_metadata,
 }
-
-
-def _ensure_epoch(member: ConsumerMember, epoch: int) -> None:
-    if epoch != member.epoch:
-        word = "member epoch" if member.classic is None else "generation id"
-        raise _stale(
-            member,
-            f"The received {word} {epoch} does not match the expected member epoch {member.epoch}.",
-        )
-
-
-def _ensure_commits(member: ConsumerMember, epoch: int) -> EnsurePartition | None:
-    """In an older epoch it may still commit what has been its own since (KIP-1251)."""
-    if epoch == member.epoch:
-        return None
-    word = "member epoch" if member.classic is None else "generation id"
-    if epoch > member.epoch:
-        raise _stale(
-            member, f"Received {word} {epoch} is newer than current member epoch {member.epoch}."
-        )
-
-    def ensure(topic: str, topic_id: bytes, index: int) -> None:
-        given = member.assigned.get(topic_id, {}).get(index)
-        if given is None:
-            given = member.pending_revocation.get(topic_id, {}).get(index)
-        if given is None:
-            raise _stale(
-                member,
-                f"Partition {topic}-{index} is not assigned or pending revocation for member.",
-            )
-        if epoch < given:
-            raise _stale(
-                member,
-                f"Received {word} {epoch} is older than assignment epoch {given} for partition "
-                f"{topic}-{index}.",
-            )
-
-    return ensure
-
-
-def _stale(member: ConsumerMember, why: str) -> RunnelError:
-    code = ErrorCode.STALE_MEMBER_EPOCH
-    return RunnelError(code if member.classic is None else ErrorCode.ILLEGAL_GENERATION, why)

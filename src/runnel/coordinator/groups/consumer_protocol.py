@@ -19,6 +19,7 @@ from runnel.coordinator.groups.consumer_checks import (
     ensure_valid,
 )
 from runnel.coordinator.groups.consumer_describe import describe
+from runnel.coordinator.groups.consumer_epochs import Epochs
 from runnel.coordinator.groups.consumer_group import ConsumerGroup
 from runnel.coordinator.groups.consumer_member import (
     JOINING,
@@ -29,20 +30,14 @@ from runnel.coordinator.groups.consumer_member import (
     MemberState,
     Owned,
 )
-from runnel.coordinator.groups.consumer_reconcile import Reported, reconcile
+from runnel.coordinator.groups.consumer_reconcile import Reported
 from runnel.coordinator.groups.consumer_records import (
-    Target,
     current_record,
-    epoch_record,
     member_record,
     member_tombstones,
-    partition_metadata_tombstone,
-    regex_tombstone,
-    target_epoch_record,
     target_record,
 )
 from runnel.coordinator.groups.consumer_sessions import Duty, Sessions
-from runnel.coordinator.groups.consumer_target import TopicHashes, compute_targets, topic_ids
 from runnel.coordinator.groups.group import GroupType
 from runnel.coordinator.records import JournalRecord
 from runnel.errors import ErrorCode, RunnelError
@@ -65,7 +60,7 @@ class ConsumerProtocol:
     def __init__(self, machine: "GroupMachine") -> None:
         self._machine = machine
         self._shard = machine.shard
-        self._hashes = TopicHashes(machine.topics)
+        self._epochs = Epochs(machine)
         self._sessions = Sessions(machine.shard.timer, machine.shard.clock, self._run_out)
 
     # The journal
@@ -131,7 +126,7 @@ class ConsumerProtocol:
         changed = _changed(member, request, caller)
         if changed != member:
             records.append(member_record(group.group_id, changed))
-        moved = self._advance(group, member, changed, reported, records)
+        moved = self._epochs.advance(group, member, changed, reported, records)
         self._shard.write(records)
         self._written(group.group_id, changed, moved)
         shows = (
@@ -211,91 +206,14 @@ class ConsumerProtocol:
         """As Kafka writes its ids."""
         return urlsafe_b64encode(self._machine.random.randbytes(16)).decode().rstrip("=")
 
-    # The group's epoch, its target, the member's next step
-
-    def _advance(
-        self,
-        group: ConsumerGroup,
-        member: ConsumerMember,
-        changed: ConsumerMember,
-        reported: Reported | None,
-        records: list[JournalRecord],
-    ) -> ConsumerMember:
-        has_other_topics = member.topics != changed.topics
-        epoch = self._next_epoch(group, changed, records, is_new=has_other_topics)
-        target_epoch, target = self._target(group, changed, epoch, records)
-        if not has_other_topics and changed.is_reconciled_to(target_epoch):
-            return changed
-        moved = reconcile(
-            changed,
-            target_epoch,
-            target,
-            topic_ids(group.topics_of(changed), self._machine.topics),
-            group.is_owned,
-            reported,
-            subscription_changed=has_other_topics,
-        )
-        if moved != changed:
-            records.append(current_record(group.group_id, moved))
-        return moved
-
-    def _next_epoch(
-        self,
-        group: ConsumerGroup,
-        changed: ConsumerMember,
-        records: list[JournalRecord],
-        *,
-        is_new: bool,
-    ) -> int:
-        """One more if the subscriptions have changed, or the topics that they name."""
-        is_new = is_new or not group.epoch
-        revision = self._machine.topics.revision
-        if not is_new and group.checked_revision == revision:
-            return group.epoch
-        members = _with(group, changed).values()
-        found = self._hashes.of(group.topics_subscribed_by(members))
-        if not is_new and found == group.metadata_hash:
-            group.checked_revision = revision
-            return group.epoch
-        records.append(epoch_record(group.group_id, group.epoch + 1, found))
-        if group.has_partition_metadata:
-            records.append(partition_metadata_tombstone(group.group_id))
-        return group.epoch + 1
-
-    def _target(
-        self,
-        group: ConsumerGroup,
-        changed: ConsumerMember,
-        epoch: int,
-        records: list[JournalRecord],
-    ) -> tuple[int, Target]:
-        """The target's epoch, and what it holds for this member."""
-        now_ms = self._shard.clock.wall_ms()
-        if epoch <= group.target_epoch or not self._is_due(group, now_ms):
-            return group.target_epoch, group.target_of(changed)
-        members = _with(group, changed)
-        settings = self._machine.settings()
-        assignor = group.preferred_assignor(members.values())
-        if assignor not in settings.group_consumer_assignors:
-            assignor = settings.group_consumer_assignors[0]
-        targets = compute_targets(group, members, self._machine.topics, assignor)
-        for member_id, target in targets.items():
-            if target != group.targets.get(member_id):
-                records.append(target_record(group.group_id, member_id, target))
-        records.append(target_epoch_record(group.group_id, epoch, now_ms))
-        return epoch, targets[changed.member_id]
-
-    def _is_due(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """Not more often than the interval; a clock that was set back does not hold it up."""
-        since_ms = now_ms - group.target_timestamp_ms
-        interval_ms = self._machine.settings().group_consumer_assignment_interval_ms
-        return not group.target_timestamp_ms or not 0 <= since_ms < interval_ms
+    # What follows from it
 
     def _written(self, group_id: str, changed: ConsumerMember, moved: ConsumerMember) -> None:
         """The journal has it: the member is watched from here on."""
         group = self._machine.groups[group_id]
         assert isinstance(group, ConsumerGroup)
         group.checked_revision = self._machine.topics.revision
+        self._epochs.regexes.maybe_look_up(group)
         if moved != changed:
             self._sessions.done(group_id, moved.member_id, Duty.REVOKE)
             self._watch_revocation(group_id, moved)
@@ -341,30 +259,9 @@ class ConsumerProtocol:
 
     def _fence(self, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
         """They are no longer members, and what they owned is free. Raises if it is not written."""
-        ids = {member.member_id for member in gone}
-        left = [member for member in group.members.values() if member.member_id not in ids]
-        records = [
-            record
-            for member in gone
-            for record in member_tombstones(group.group_id, member.member_id)
-        ]
-        regexes = {member.regex for member in gone} - {member.regex for member in left}
-        records.extend(regex_tombstone(group.group_id, each) for each in sorted(regexes) if each)
-        found = self._hashes.of(group.topics_subscribed_by(left))
-        records.append(epoch_record(group.group_id, group.epoch + 1, found))
-        self._shard.write(records)
+        self._shard.write(self._epochs.without(group, gone))
         for member in gone:
             self._sessions.forget(group.group_id, member.member_id)
-
-
-def _with(group: ConsumerGroup, changed: ConsumerMember) -> dict[str, ConsumerMember]:
-    """The members as they will be; whom a static member replaces is gone."""
-    members = dict(group.members)
-    before = group.static_member(changed.instance_id)
-    if before is not None:
-        del members[before.member_id]
-    members[changed.member_id] = changed
-    return members
 
 
 def _changed(
