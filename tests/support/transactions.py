@@ -1,12 +1,14 @@
 """A transactional producer at a desk: its requests one by one, in the old protocol or the new."""
 
 import asyncio
+from collections.abc import Mapping
 
 from runnel.broker.coordinators import java_hash
 from runnel.errors import ErrorCode
 from runnel.native.columns import ControlType, Record
 from runnel.native.encode import encode
 from runnel.native.records import decode
+from runnel.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from runnel.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -21,6 +23,7 @@ from runnel.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from tests.support.asking_groups import txn_commit_request
 from tests.support.desk import Desk
 
 READ_COMMITTED = 1
@@ -139,6 +142,36 @@ class Sender:
             self.producer_id, self.epoch = response.producer_id, response.producer_epoch
             self.sequences.clear()
         return response
+
+    async def send_offsets(
+        self, offsets: Mapping[int, int], group: str = "g", **fields: int | str
+    ) -> list[int]:
+        """Error codes, of all partitions. In the old protocol the group is added first."""
+        if not self.is_new:
+            response = await self.desk.ask(
+                AddOffsetsToTxnRequest(
+                    transactional_id=self.transactional_id,
+                    producer_id=self.producer_id,
+                    producer_epoch=self.epoch,
+                    group_id=group,
+                )
+            )
+            assert response.error_code == 0, response
+        return await self.commit_offsets(offsets, group, **fields)
+
+    async def commit_offsets(
+        self, offsets: Mapping[int, int], group: str = "g", **fields: int | str
+    ) -> list[int]:
+        request = txn_commit_request(
+            offsets,
+            group=group,
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            **fields,  # type: ignore[arg-type]  # they are txn_commit_request's
+        )
+        response = await self.desk.ask(request, 5 if self.is_new else 3)
+        return [each.error_code for topic in response.topics for each in topic.partitions]
 
     async def commit(self) -> None:
         assert (await self.end(commit=True)).error_code == 0

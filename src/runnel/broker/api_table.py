@@ -152,6 +152,19 @@ def api_table() -> tuple[ApiRow, ...]:
             WRITE_TRANSACTIONALLY,
         ),
         ApiRow(ApiKey.END_TXN, _late("transactions.end_txn"), WRITE_TRANSACTIONALLY),
+        ApiRow(
+            ApiKey.WRITE_TXN_MARKERS, _late("transaction_markers.write_txn_markers"), ALTER_CLUSTER
+        ),
+        ApiRow(
+            ApiKey.DESCRIBE_TRANSACTIONS,
+            _late("transaction_views.describe_transactions"),
+            DESCRIBE_TRANSACTION,
+        ),
+        ApiRow(
+            ApiKey.LIST_TRANSACTIONS,
+            _late("transaction_views.list_transactions"),
+            DESCRIBE_TRANSACTION,
+        ),
     ]
     ranges = [
         (

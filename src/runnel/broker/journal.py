@@ -36,9 +36,19 @@ class PartitionJournal:
         partition = self.partition
         if partition.leader_epoch != self._epoch:
             raise RunnelError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition}")
+        if producer_id >= 0:
+            self._ensure_epoch(producer_id, producer_epoch)
         batch = encode_pairs(records, self._clock.wall_ms(), producer_id, producer_epoch)
         if len(batch) > partition.log.config.max_message_bytes:
             raise RunnelError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes for {partition.topic_partition}"
             )
         partition.append_own(memoryview(batch))
+
+    def _ensure_epoch(self, producer_id: int, epoch: int) -> None:
+        producer = self.partition.log.producers.producers.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
+            raise RunnelError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id}: epoch {epoch} is older than {producer.epoch}",
+            )

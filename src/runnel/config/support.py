@@ -116,6 +116,20 @@ LOG_FIELDS: dict[str, str] = {
     "segment.ms": "segment_ms",
 }
 
+TRANSACTION_NAMES: tuple[str, ...] = (
+    "add.partitions.to.txn.retry.backoff.max.ms",
+    "add.partitions.to.txn.retry.backoff.ms",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "transaction.max.timeout.ms",
+    "transaction.partition.verification.enable",
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.segment.bytes",
+    "transactional.id.expiration.ms",
+)
+
 HONOURED_BROKER_NAMES = (
     frozenset(
         [
@@ -159,6 +173,7 @@ HONOURED_BROKER_NAMES = (
         ]
     )
     | {*CLEANER_NAMES}
+    | {*TRANSACTION_NAMES}
     | {broker for topic in LOG_FIELDS for broker, _ in SYNONYMS.get(topic, ())}
 )
 

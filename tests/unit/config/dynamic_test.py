@@ -30,6 +30,7 @@ from tests.support.effects import (
     partition_of,
     producer_id_expiration_ms,
 )
+from tests.support.transactions import Sender
 
 DONE = (0, None)
 TIERED = "tiered storage, which there is none of"
@@ -52,7 +53,6 @@ NO_EFFECT: dict[str, str] = {
     "unclean.leader.election.enable": "replication",
     "group.": "group coordinators",
     "share.coordinator.": "group coordinators",
-    "transaction.partition.verification.enable": "transactions",
     "sasl.": "authentication",
     "ssl.": "TLS",
 }
@@ -120,6 +120,15 @@ async def alter_log_dirs_rate(desk: Desk, change: Change) -> None:
     assert await moves_within(6, "/data")
 
 
+async def verification_enable(desk: Desk, change: Change) -> None:
+    await create(desk)
+    sender = Sender(desk, is_new=False)
+    await sender.init()
+    assert (await sender.produce(b"x")).error_code == ErrorCode.INVALID_TXN_STATE
+    await change("false")
+    assert (await sender.produce(b"x")).error_code == 0
+
+
 def broker_experiments() -> dict[str, Experiment]:
     found: dict[str, Experiment] = {
         "max.connection.creation.rate": max_connection_creation_rate,
@@ -129,6 +138,7 @@ def broker_experiments() -> dict[str, Experiment]:
         "producer.id.expiration.ms": producer_id_expiration_ms,
         "replica.alter.log.dirs.io.max.bytes.per.second": alter_log_dirs_rate,
         **BROKER_EXPERIMENTS,
+        "transaction.partition.verification.enable": verification_enable,
     }
     for name, experiment in EXPERIMENTS.items():
         for broker_name, factor in SYNONYMS[name]:

@@ -8,13 +8,18 @@ What is wrong with one partition is its own error; what is wrong with the group 
 every partition, because these responses have no other place for it.
 """
 
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
+from runnel.broker.admission import Claim, admit, is_asked_for, is_open
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.handlers.group_partitions import Refused, refusal, sort_out
+from runnel.broker.journal import PartitionJournal
 from runnel.broker.security import Operation, Resource
-from runnel.broker.settling import settle
+from runnel.broker.settling import COMMIT_TIMEOUT_MS, settle, settled
 from runnel.broker.waiting import Parked
+from runnel.coordinator.runtime import Shard
+from runnel.coordinator.transactions.transitions import Identity
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import TopicId
 from runnel.wire.messages.offset_commit import (
@@ -32,6 +37,10 @@ from runnel.wire.messages.txn_offset_commit import (
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 FIRST_TXN_VERSION_THAT_KNOWS_LOADING: Final = 2
+FIRST_TXN_VERSION_WITH_ABORTABLE: Final = 4
+FIRST_TXN_VERSION_THAT_ADDS: Final = 5
+
+TxnAnswer = TxnOffsetCommitResponse | Parked[TxnOffsetCommitResponse]
 
 
 def offset_commit(
@@ -74,7 +83,7 @@ def _refused(refused: Refused) -> OffsetCommitResponseTopic:
 
 def txn_offset_commit(
     context: RequestContext, services: Services, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Parked[TxnOffsetCommitResponse]:
+) -> TxnAnswer | Coroutine[Any, Any, TxnAnswer]:
     def failed(code: ErrorCode) -> TxnOffsetCommitResponse:
         if (
             code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -85,22 +94,62 @@ def txn_offset_commit(
             topics=[_txn_refused(refusal(topic, code)) for topic in request.topics]
         )
 
-    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
-        return failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not context.may(Operation.READ, Resource.GROUP, request.group_id):
-        return failed(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    accepted, refused = sort_out(context, services.image, request.topics)
-    topics = [_txn_refused(each) for each in refused]
-    if not accepted:
-        return TxnOffsetCommitResponse(topics=topics)
-    if not request.group_id:
-        return failed(ErrorCode.INVALID_GROUP_ID)
+    def commit(*, waits: bool) -> TxnAnswer | Coroutine[Any, Any, TxnAnswer]:
+        try:
+            shard = services.groups.shard_of(request.group_id)
+            unsettled = _admit(context, services, request, shard)
+            if unsettled is not None:
+                return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if waits else later(unsettled)
+            topics = [_txn_refused(each) for each in refused]
+            topics += shard.machine.offsets.commit_in_transaction(request, accepted)
+        except RunnelError as error:
+            return failed(error.code)
+        return settle([shard], TxnOffsetCommitResponse(topics=topics), failed)
+
+    async def later(unsettled: Shard[Any]) -> TxnAnswer:
+        await settled(services.waiting, unsettled, COMMIT_TIMEOUT_MS)
+        answer = commit(waits=True)
+        assert not isinstance(answer, Coroutine)
+        return answer
+
     try:
-        shard = services.groups.shard_of(request.group_id)
-        topics += shard.machine.offsets.commit_in_transaction(request, accepted)
+        _ensure_allowed(context, request)
     except RunnelError as error:
         return failed(error.code)
-    return settle([shard], TxnOffsetCommitResponse(topics=topics), failed)
+    accepted, refused = sort_out(context, services.image, request.topics)
+    if not accepted:
+        return TxnOffsetCommitResponse(topics=[_txn_refused(each) for each in refused])
+    if not request.group_id:
+        return failed(ErrorCode.INVALID_GROUP_ID)
+    return commit(waits=False)
+
+
+def _ensure_allowed(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
+    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+        raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, request.transactional_id)
+    if not context.may(Operation.READ, Resource.GROUP, request.group_id):
+        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.group_id)
+
+
+def _admit(
+    context: RequestContext,
+    services: Services,
+    request: TxnOffsetCommitRequest,
+    shard: Shard[Any],
+) -> Shard[Any] | None:
+    """The group's partition is in the transaction. Else raises, or says whose commit to await."""
+    assert isinstance(shard.journal, PartitionJournal)
+    partition = shard.journal.partition
+    who = Identity(request.producer_id, request.producer_epoch)
+    adds = context.api_version >= FIRST_TXN_VERSION_THAT_ADDS
+    if is_open(partition, who) or not is_asked_for(services, adds=adds):
+        return None
+    knows_abortable = context.api_version >= FIRST_TXN_VERSION_WITH_ABORTABLE
+    claim = Claim(request.transactional_id, who, adds, knows_abortable)
+    admitted = admit(services, claim, frozenset({partition.topic_partition}))
+    for why in admitted.refused.values():
+        raise why
+    return admitted.unsettled
 
 
 def _txn_refused(refused: Refused) -> TxnOffsetCommitResponseTopic:

@@ -1,17 +1,15 @@
-"""Produce with a transactional id: no record is appended that its transaction does not know of.
+"""Produce with a transactional id: its first batches pass `admission.py`, then all are appended.
 
-The first batch of a producer's transaction in a partition is shown to the coordinator before it is
-appended (KIP-890). Clients since Produce v12 leave it to the broker to add the partition; older
-ones have added it themselves, and it is only verified. Either way the batch is appended in the
-same turn of the loop in which the coordinator's committed state said yes: if something has to be
-waited for, everything is asked again after the wait. So no answer is used that has become stale,
-which is what Kafka's verification guards are for.
+Record bytes are borrowed from the connection, so where something must be waited for (a worker that
+looks into records, the commit of a partition's addition, the end of the transaction before) the
+request takes a copy of them first.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Set
+from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
+from runnel.broker.admission import Claim, admit, is_asked_for, is_open
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.handlers.produce import (
     FIRST_VERSION_BY_ID,
@@ -28,8 +26,7 @@ from runnel.broker.handlers.produce import (
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settled
 from runnel.coordinator.runtime import Shard
-from runnel.coordinator.transactions.machine import TransactionMachine
-from runnel.coordinator.transactions.transitions import EPOCH_BUMPS_SINCE, Identity
+from runnel.coordinator.transactions.transitions import Identity
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import TopicPartition
 from runnel.wire.batch import HEADER_SIZE, BatchHeader
@@ -115,20 +112,21 @@ def _admit(
             if owner is not None:
                 owners.add(owner)
                 firsts[TopicPartition(name, data.index)] = data
-    if not firsts or (context.api_version < FIRST_VERSION_THAT_ADDS and not _verifies(services)):
+    adds = context.api_version >= FIRST_VERSION_THAT_ADDS
+    if not firsts or not is_asked_for(services, adds=adds):
         return None
     try:
         if len(owners) > 1:
             raise RunnelError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, _TOO_MANY)
-        transactional_id = request.transactional_id or ""
-        shard = services.transactions.shard_of(transactional_id)
-        refused = _ask(context, shard.machine, transactional_id, owners.pop(), firsts.keys())
+        knows_abortable = context.api_version >= FIRST_VERSION_WITH_ABORTABLE
+        claim = Claim(request.transactional_id or "", owners.pop(), adds, knows_abortable)
+        admitted = admit(services, claim, firsts.keys())
     except RunnelError as error:
         told = _for_producers(context, error)
         verdicts.update((id(data), told) for data in firsts.values())
         return None
-    verdicts.update((id(firsts[where]), why) for where, why in refused.items())
-    return None if shard.is_settled(shard.journal.end_offset) else shard
+    verdicts.update((id(firsts[where]), why) for where, why in admitted.refused.items())
+    return admitted.unsettled
 
 
 def _owner_of_first(
@@ -143,64 +141,27 @@ def _owner_of_first(
     if context.api_version < FIRST_VERSION_WITH_ZSTD:
         ensure_codec(data.records)
     header = BatchHeader.read(data.records)
-    if not header.is_transactional or header.producer_id < 0:
-        return None
+    partition = services.partitions.find(topic, data.index)
+    if not header.is_transactional or header.producer_id < 0 or partition is None:
+        return None  # if there is no partition, the append says why
     transactional_id = request.transactional_id or ""
     if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id):
         raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id)
-    if _is_open(context, services, topic, data.index, header):
+    who = Identity(header.producer_id, header.producer_epoch)
+    if is_open(partition, who):
         return None
-    return Identity(header.producer_id, header.producer_epoch)
-
-
-def _ask(
-    context: RequestContext,
-    machine: TransactionMachine,
-    transactional_id: str,
-    who: Identity,
-    partitions: Set[TopicPartition],
-) -> dict[TopicPartition, RunnelError]:
-    """Those that may not be written to. Raises if none may."""
-    if context.api_version >= FIRST_VERSION_THAT_ADDS:
-        machine.add_partitions(transactional_id, who, partitions, EPOCH_BUMPS_SINCE)
-        return {}
-    code = (
-        ErrorCode.TRANSACTION_ABORTABLE
-        if context.api_version >= FIRST_VERSION_WITH_ABORTABLE
-        else ErrorCode.INVALID_TXN_STATE
-    )
-    why = RunnelError(code, "Partition was not added to the transaction")
-    return dict.fromkeys(machine.missing(transactional_id, who, partitions), why)
-
-
-def _is_open(
-    context: RequestContext, services: Services, topic: str, index: int, header: BatchHeader
-) -> bool:
-    """Whether the partition itself knows of this transaction, or is not here to know anything."""
-    partition = services.partitions.find(topic, index)
-    if partition is None:
-        return True  # the append says why
-    producer = partition.log.producers.producers.get(header.producer_id)
-    if producer is None:
-        if context.api_version >= FIRST_VERSION_THAT_ADDS and header.base_sequence > 0:
-            raise RunnelError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id}: sequence {header.base_sequence},"
-                " and nothing is known of it here",
-            )
-        return False
-    return producer.txn_first_offset >= 0 and producer.epoch == header.producer_epoch
-
-
-def _verifies(services: Services) -> bool:
-    return services.settings.transactions.transaction_partition_verification_enable
+    is_known = who.producer_id in partition.log.producers.producers
+    if header.base_sequence > 0 and not is_known and context.api_version >= FIRST_VERSION_THAT_ADDS:
+        raise RunnelError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {who.producer_id}: sequence {header.base_sequence}, and it is not known",
+        )
+    return who
 
 
 def _for_producers(context: RequestContext, error: RunnelError) -> RunnelError:
     """In codes that producers act on: those before KIP-890 do not know a coordinator's here."""
     code = error.code
-    if code is ErrorCode.PRODUCER_FENCED:
-        return RunnelError(ErrorCode.INVALID_PRODUCER_EPOCH, str(error))
     if code is ErrorCode.CONCURRENT_TRANSACTIONS and (
         context.api_version >= FIRST_VERSION_THAT_ADDS
     ):

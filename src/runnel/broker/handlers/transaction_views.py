@@ -1,0 +1,119 @@
+"""DescribeTransactions (key 65, v0) and ListTransactions (key 66, v0-v2): for those who look.
+
+Version notes: ListTransactions v1 filters by how long a transaction runs, v2 by a pattern of
+transactional ids, which is RE2's, so that no pattern takes longer than the text is long.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from runnel.broker.context import RequestContext, Services
+from runnel.broker.security import Operation, Resource
+from runnel.broker.settling import settle
+from runnel.broker.waiting import Parked
+from runnel.coordinator.runtime import Shard
+from runnel.coordinator.transactions.listing import Filter, described, listed
+from runnel.coordinator.transactions.machine import TransactionMachine, ensure_transactional_id
+from runnel.coordinator.transactions.transaction import LABELS, indexes_by_topic
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.messages import describe_transactions as describe
+from runnel.wire.messages import list_transactions as list_
+
+
+def describe_transactions(
+    context: RequestContext, services: Services, request: describe.DescribeTransactionsRequest
+) -> describe.DescribeTransactionsResponse | Parked[describe.DescribeTransactionsResponse]:
+    shards: dict[Shard[TransactionMachine], None] = {}
+    rows = [_describe(context, services, each, shards) for each in request.transactional_ids]
+
+    def failed(code: ErrorCode) -> describe.DescribeTransactionsResponse:
+        return describe.DescribeTransactionsResponse(
+            transaction_states=[
+                describe.TransactionState(transactional_id=each, error_code=code)
+                for each in request.transactional_ids
+            ]
+        )
+
+    response = describe.DescribeTransactionsResponse(transaction_states=rows)
+    return settle(list(shards), response, failed)
+
+
+def _describe(
+    context: RequestContext,
+    services: Services,
+    transactional_id: str,
+    shards: dict[Shard[TransactionMachine], None],
+) -> describe.TransactionState:
+    try:
+        if not context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id):
+            raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id)
+        shard = services.transactions.shard_of(ensure_transactional_id(transactional_id))
+        found = described(shard.machine, transactional_id)
+    except RunnelError as error:
+        return describe.TransactionState(transactional_id=transactional_id, error_code=error.code)
+    shards[shard] = None
+    return describe.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.state.label,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[
+            describe.TopicData(topic=topic, partitions=indexes)
+            for topic, indexes in indexes_by_topic(found.partitions).items()
+            if context.may(Operation.DESCRIBE, Resource.TOPIC, topic)
+        ],
+    )
+
+
+def list_transactions(
+    context: RequestContext, services: Services, request: list_.ListTransactionsRequest
+) -> list_.ListTransactionsResponse | Parked[list_.ListTransactionsResponse]:
+    def failed(code: ErrorCode) -> list_.ListTransactionsResponse:
+        return list_.ListTransactionsResponse(error_code=code)
+
+    if services.transactions.is_loading():
+        return failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    try:
+        matches = _pattern(request.transactional_id_pattern)
+    except RunnelError as error:
+        return failed(error.code)
+    states = [LABELS[name] for name in request.state_filters if name in LABELS]
+    wanted = Filter(
+        states if request.state_filters else None,
+        frozenset(request.producer_id_filters),
+        request.duration_filter,
+        matches,
+    )
+    shards = list(services.transactions)
+    now_ms = services.clock.wall_ms()
+    response = list_.ListTransactionsResponse(
+        unknown_state_filters=[name for name in request.state_filters if name not in LABELS],
+        transaction_states=[
+            list_.TransactionState(
+                transactional_id=found.transactional_id,
+                producer_id=found.producer_id,
+                transaction_state=found.state.label,
+            )
+            for shard in shards
+            for found in listed(shard.machine, wanted, now_ms)
+            if context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, found.transactional_id)
+        ],
+    )
+    return settle(shards, response, failed)
+
+
+def _pattern(pattern: str | None) -> Callable[[str], object] | None:
+    """Nothing and the empty pattern mean all, as in Kafka. Raises INVALID_REGULAR_EXPRESSION."""
+    if not pattern:
+        return None
+    re2: Any = import_module("re2")  # few brokers ever see a pattern
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        fullmatch: Callable[[str], object] = re2.compile(pattern, options).fullmatch
+    except re2.error as error:
+        raise RunnelError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
+    return fullmatch

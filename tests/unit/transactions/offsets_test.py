@@ -1,0 +1,87 @@
+"""Offsets that a transaction commits: they count with its marker, or never."""
+
+import pytest
+
+from runnel.errors import ErrorCode
+from tests.support.asking import create
+from tests.support.asking_groups import fetch_offsets, find
+from tests.support.desk import Desk, at_desk
+from tests.support.transactions import Sender, restart
+
+BOTH = pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
+
+
+async def offset(desk: Desk) -> int:
+    found = await fetch_offsets(desk)
+    return found["t", 0][0]
+
+
+@BOTH
+def test_offsets_count_when_the_transaction_commits(is_new: bool) -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        sender = Sender(desk, is_new=is_new)
+        await sender.init()
+        await sender.send(b"x")
+        assert await sender.send_offsets({0: 5}) == [0]
+        assert await offset(desk) == -1
+        await sender.commit()
+        assert await offset(desk) == 5
+        assert await sender.send_offsets({0: 9}) == [0]
+        await sender.abort()
+        assert await offset(desk) == 5
+        assert await sender.send_offsets({0: 7}) == [0]
+        await restart(desk)
+        assert await offset(desk) == 5
+        await sender.commit()
+        assert await offset(desk) == 7
+        await restart(desk)
+        assert await offset(desk) == 7
+
+    at_desk(test)
+
+
+def test_a_group_that_was_not_added_is_refused() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        sender = Sender(desk, is_new=False)
+        await sender.init()
+        assert await sender.commit_offsets({0: 1}) == [ErrorCode.INVALID_TXN_STATE]
+        assert await sender.send_offsets({0: 1}) == [0]
+        await sender.commit()
+        assert await offset(desk) == 1
+
+    at_desk(test)
+
+
+@BOTH
+def test_a_zombies_offsets_are_refused(is_new: bool) -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        zombie, sender = Sender(desk, is_new=is_new), Sender(desk, is_new=is_new)
+        await zombie.init()
+        assert await zombie.send_offsets({0: 3}) == [0]
+        await sender.init()
+        assert await zombie.commit_offsets({0: 4}) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+        assert await sender.send_offsets({0: 8}) == [0]
+        await sender.commit()
+        assert await offset(desk) == 8
+
+    at_desk(test)
+
+
+def test_a_stale_generation_is_refused_and_nothing_is_pending() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        sender = Sender(desk)
+        await sender.init()
+        answer = await sender.send_offsets({0: 3}, generation=7, member="m")
+        assert answer == [ErrorCode.ILLEGAL_GENERATION]
+        await sender.abort()
+        assert await offset(desk) == -1
+
+    at_desk(test)
