@@ -35,6 +35,7 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "max.connections": "max_connections",
     "max.connections.per.ip": "max_connections_per_ip",
 }
+_VERIFICATION: Final = "transaction.partition.verification.enable"
 _LISTENER_PREFIX: Final = "listener.name."
 
 
@@ -80,6 +81,13 @@ def effective(started: Settings, layers: Layers) -> Settings:
         changes["cordoned_log_dirs"] = cordoned_of(started.log_dirs, folders)
     if not altered.keys().isdisjoint(CLEANER_NAMES):
         changes["cleaner"] = cleaner_settings(merged)
+    if _VERIFICATION in altered:
+        changes["transactions"] = replace(
+            started.transactions,
+            transaction_partition_verification_enable=bool(
+                BROKER[_VERIFICATION].parse(merged[_VERIFICATION])
+            ),
+        )
     return replace(started, **changes)  # type: ignore[arg-type]  # fields by name, parsed to their types
 
 

@@ -91,6 +91,24 @@ MEANINGS: Final[dict[str, str]] = {
     "socket.receive.buffer.bytes": "Size of the kernel's receive buffer; -1: the kernel's choice.",
     "socket.request.max.bytes": "Largest request; a larger one closes its connection.",
     "socket.send.buffer.bytes": "Size of the kernel's send buffer; -1: the kernel's choice.",
+    "add.partitions.to.txn.retry.backoff.max.ms": "How long a transaction's first record waits for"
+    " the end of the transaction before, at most.",
+    "add.partitions.to.txn.retry.backoff.ms": "How often it looks for that end meanwhile.",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "How often transactions are"
+    " looked for that are open for too long, to abort them.",
+    "transaction.max.timeout.ms": "Longest time-out that a transactional producer may ask for.",
+    "transaction.partition.verification.enable": "Whether a transactional record is accepted only"
+    " if its transaction knows of the partition.",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "How often transactional ids are"
+    " looked for that nobody has used for long.",
+    "transaction.state.log.min.isr": "`min.insync.replicas` of `__transaction_state` when it is"
+    " made; no more than it has replicas.",
+    "transaction.state.log.num.partitions": "Partitions of `__transaction_state` when it is made.",
+    "transaction.state.log.replication.factor": "Replicas of `__transaction_state` when it is made;"
+    " no more than there are brokers.",
+    "transaction.state.log.segment.bytes": "`segment.bytes` of `__transaction_state` when it is"
+    " made.",
+    "transactional.id.expiration.ms": "How long a transactional id is remembered that nobody uses.",
     "runnel.busy.poll.us": "How long the loop looks for the next request of a client that sends one"
     " at a time, before it sleeps; 0: not at all.",
     "runnel.decompressed.max.bytes": "Most bytes that a compressed batch may grow to when it is"
