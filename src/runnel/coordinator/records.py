@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from runnel.errors import WireError
 from runnel.ports import Readable
 from runnel.wire.compiler import codec_for
+from runnel.wire.primitives import VersionError
 from runnel.wire.schema import schema_of
 
 _INT16: Final = Struct(">h")
@@ -68,7 +69,10 @@ def decode_record(kinds: Kinds, key: Readable, value: Readable | None) -> Journa
         if value is None:
             return JournalRecord(key_message, None)
         (version,) = _INT16.unpack_from(value)
+        codec = codec_for(kind.value, version)
     except struct_error as error:
         raise WireError(f"a journal record is cut short: {error}") from None
-    message, _ = codec_for(kind.value, version).read(memoryview(value), _INT16.size)
+    except VersionError as error:
+        raise WireError(f"a later release wrote a journal record: {error}") from None
+    message, _ = codec.read(memoryview(value), _INT16.size)
     return JournalRecord(key_message, message, version)

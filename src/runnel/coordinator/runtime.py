@@ -14,23 +14,30 @@ the state of all groups (or transactional ids) that hash to it. The rules:
     NOT_COORDINATOR, and the machine is thrown away.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from runnel.coordinator.records import JournalRecord, Kinds, decode_record, encode_record
 from runnel.coordinator.timers import Timer, Timers
 from runnel.errors import ErrorCode, RunnelError
-from runnel.ports import Clock, Journal, Readable
+from runnel.ports import Clock, Journal
 
 R = TypeVar("R")
 M = TypeVar("M", bound="Machine")
 NO_PRODUCER_ID = -1
 
 
+# By the first two bytes of a key: what replays such a record from its bytes. Raises WireError.
+Straight = Mapping[bytes, Callable[[bytes, bytes | None, int], None]]
+
+
 class Machine(Protocol):
     """The state of one shard and what may be done with it."""
 
     kinds: Kinds
+    # Of several of these with one key, none of them in a transaction, the last says it all, so that
+    # loading may pass over the others if nothing else stands between.
+    straight: Straight
 
     def replay(self, record: JournalRecord, producer_id: int = NO_PRODUCER_ID) -> None:
         """The record is in the journal. With a producer id it counts when that one commits."""
@@ -110,16 +117,28 @@ class Shard(Generic[M]):
         """
         if not records:
             return
-        encoded = [encode_record(record) for record in records]
+        self.append([encode_record(record) for record in records], producer_id, producer_epoch)
+        for record in records:
+            self.machine.replay(record, producer_id)
+
+    def append(
+        self,
+        encoded: Sequence[tuple[bytes, bytes | None]],
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = -1,
+    ) -> None:
+        """For a machine that encodes by itself; it replays the same right after."""
         try:
             self.journal.append(encoded, producer_id, producer_epoch)
         except RunnelError as error:
             raise RunnelError(_FOR_CLIENTS.get(error.code, error.code), str(error)) from error
-        for record in records:
-            self.machine.replay(record, producer_id)
 
-    def replay(self, key: Readable, value: Readable | None, producer_id: int) -> None:
+    def replay(self, key: bytes, value: bytes | None, producer_id: int) -> None:
         """One record as the journal has it. Raises WireError."""
+        straight = self.machine.straight.get(key[:2])
+        if straight is not None:
+            straight(key, value, producer_id)
+            return
         record = decode_record(self.machine.kinds, key, value)
         if record is not None:
             self.machine.replay(record, producer_id)

@@ -6,25 +6,9 @@ record wins, whenever the marker comes.
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
 
+from runnel.coordinator.groups.offset_records import CommittedOffset, OffsetRecord
 from runnel.coordinator.runtime import NO_PRODUCER_ID
-from runnel.wire.messages.records.offset_commit import OffsetCommitValue
-
-NO_TIMESTAMP: Final = -1
-
-
-class CommittedOffset(NamedTuple):
-    """How far a group has come in one partition."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int  # clients before 2.1 could say how long to keep it; else -1
-    topic_id: bytes  # zeros if the client committed by name
-    order: int  # among the records of the journal
-
 
 ByPartition = dict[str, dict[int, CommittedOffset]]  # by topic and index
 
@@ -40,27 +24,30 @@ class CommittedOffsets:
 
     # Replay
 
-    def put(
-        self, group: str, topic: str, index: int, value: OffsetCommitValue, producer_id: int
-    ) -> None:
+    def next_order(self) -> int:
+        """For an offset that is about to be replayed."""
         self._count += 1
-        found = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-            self._count,
-        )
+        return self._count
+
+    def replay(self, record: OffsetRecord, producer_id: int) -> None:
+        group, topic, index, found = record
+        if found is None:
+            self._remove(group, topic, index)
+            return
         if producer_id == NO_PRODUCER_ID:
             groups = self.by_group
         else:
             groups = self._pending.setdefault(producer_id, {})
             self._open.setdefault(group, {})[producer_id] = None
-        groups.setdefault(group, {}).setdefault(topic, {})[index] = found
+        topics = groups.get(group)
+        if topics is None:
+            topics = groups[group] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[index] = found
 
-    def remove(self, group: str, topic: str, index: int) -> None:
+    def _remove(self, group: str, topic: str, index: int) -> None:
         """A tombstone also takes what waits in transactions."""
         topics = self.by_group.get(group)
         if topics is not None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from runnel.coordinator.groups.committed import NO_TIMESTAMP, CommittedOffset
 from runnel.coordinator.groups.group import Group
+from runnel.coordinator.groups.offset_records import NO_TIMESTAMP, CommittedOffset
 from runnel.coordinator.groups.offsets import Offsets, tombstone
 from runnel.coordinator.records import JournalRecord
 from runnel.errors import RunnelError

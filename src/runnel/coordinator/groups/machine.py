@@ -15,10 +15,11 @@ from runnel.coordinator.groups.consumer_protocol import ConsumerProtocol
 from runnel.coordinator.groups.consumer_records import KEYS as CONSUMER_GROUP_KEYS
 from runnel.coordinator.groups.expiry import Expiry
 from runnel.coordinator.groups.group import Group
+from runnel.coordinator.groups.offset_records import KEY_PREFIX
 from runnel.coordinator.groups.offsets import Offsets
 from runnel.coordinator.groups.topics_view import TopicsView
 from runnel.coordinator.records import JournalRecord, Kinds, kinds_of
-from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard
+from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard, Straight
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -90,6 +91,7 @@ class GroupMachine:
         self.classic = ClassicProtocol(self)
         self._expiry = Expiry(self, self.offsets)
         self.consumer = ConsumerProtocol(self)
+        self.straight: Straight = {KEY_PREFIX: self.offsets.replay_bytes}
         # What a record of this key means, for all that are never part of a transaction.
         self._replays: dict[type[Any], Callable[[Any, Any | None], None]] = {
             GroupMetadataKey: self.classic.replay,

@@ -4,9 +4,18 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
-from runnel.coordinator.groups.committed import NO_TIMESTAMP, CommittedOffsets
+from runnel.coordinator.groups.committed import CommittedOffsets
 from runnel.coordinator.groups.group import EnsurePartition, Group
+from runnel.coordinator.groups.offset_records import (
+    NO_TIMESTAMP,
+    CommittedOffset,
+    OffsetRecord,
+    decode_offset,
+    encode_offset,
+    offset_record,
+)
 from runnel.coordinator.records import JournalRecord
+from runnel.coordinator.runtime import NO_PRODUCER_ID
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import NO_TOPIC_ID
 from runnel.wire.messages.offset_commit import (
@@ -40,8 +49,6 @@ from runnel.wire.messages.txn_offset_commit import (
 if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
-VALUE_VERSION: Final = 4
-VALUE_VERSION_WITH_EXPIRY: Final = 1
 FIRST_VERSION_OF_ABSENT_GROUPS: Final = 9  # of OffsetCommit
 TOMBSTONES_PER_BATCH: Final = 1000
 NO_OFFSET: Final = -1
@@ -88,7 +95,7 @@ class Offsets:
         expires_ms = NO_TIMESTAMP
         if request.retention_time_ms != NO_TIMESTAMP:
             expires_ms = now_ms + request.retention_time_ms
-        records: list[JournalRecord] = []
+        records: list[OffsetRecord] = []
         answers: list[OffsetCommitResponseTopic] = []
         for topic in topics:
             topic_id = topic.topic_id
@@ -110,7 +117,7 @@ class Offsets:
                     name=topic.name, topic_id=topic.topic_id, partitions=results
                 )
             )
-        self._machine.shard.write(records)
+        self._write(records)
         return answers
 
     def commit_in_transaction(
@@ -126,7 +133,7 @@ class Offsets:
         elif request.generation_id >= 0:
             raise _absent(ErrorCode.ILLEGAL_GENERATION, request)
         now_ms = self._machine.shard.clock.wall_ms()
-        records: list[JournalRecord] = []
+        records: list[OffsetRecord] = []
         answers: list[TxnOffsetCommitResponseTopic] = []
         for topic in topics:
             results: list[TxnOffsetCommitResponsePartition] = []
@@ -141,14 +148,12 @@ class Offsets:
                     )
                 )
             answers.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
-        self._machine.shard.write(
-            records, producer_id=request.producer_id, producer_epoch=request.producer_epoch
-        )
+        self._write(records, request.producer_id, request.producer_epoch)
         return answers
 
     def _add(
         self,
-        records: list[JournalRecord],
+        records: list[OffsetRecord],
         group_id: str,
         topic: str,
         topic_id: bytes,
@@ -165,18 +170,30 @@ class Offsets:
             if known_id == NO_TOPIC_ID:
                 known_id = self._machine.topics.id_of(topic) or NO_TOPIC_ID
             ensure(topic, known_id, partition.partition_index)
-        key = OffsetCommitKey(group=group_id, topic=topic, partition=partition.partition_index)
-        value = OffsetCommitValue(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=metadata,
-            commit_timestamp=now_ms,
-            expire_timestamp=expires_ms,
-            topic_id=topic_id,
+        found = CommittedOffset(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            metadata,
+            now_ms,
+            expires_ms,
+            topic_id,
+            self.committed.next_order(),
         )
-        version = VALUE_VERSION if expires_ms == NO_TIMESTAMP else VALUE_VERSION_WITH_EXPIRY
-        records.append(JournalRecord(key, value, version))
+        records.append(OffsetRecord(group_id, topic, partition.partition_index, found))
         return ErrorCode.NONE
+
+    def _write(
+        self,
+        records: Sequence[OffsetRecord],
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = -1,
+    ) -> None:
+        """What `Shard.write` does, without a message in between. Raises RunnelError."""
+        if records:
+            encoded = [encode_offset(record) for record in records]
+            self._machine.shard.append(encoded, producer_id, producer_epoch)
+            for record in records:
+                self._replay(record, producer_id)
 
     def _is_too_long(self, metadata: str) -> bool:
         """Kafka counts UTF-16 code units, although the setting speaks of bytes."""
@@ -270,29 +287,33 @@ class Offsets:
 
     # Replay
 
+    def _replay(self, record: OffsetRecord, producer_id: int) -> None:
+        if record.found is not None:
+            self._machine.ensure_group(record.group)
+        self.committed.replay(record, producer_id)
+
+    def replay_bytes(self, key: bytes, value: bytes | None, producer_id: int) -> None:
+        """Raises WireError."""
+        self._replay(decode_offset(key, value, self.committed.next_order()), producer_id)
+
     def replay(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int
     ) -> None:
-        if value is None:
-            self.committed.remove(key.group, key.topic, key.partition)
-            return
-        self._machine.ensure_group(key.group)
-        self.committed.put(key.group, key.topic, key.partition, value, producer_id)
+        self._replay(offset_record(key, value, self.committed.next_order()), producer_id)
 
     def replay_legacy(
         self, key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None, producer_id: int
     ) -> None:
         """As brokers before 0.9 wrote them."""
-        now = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
-        if value is None:
-            self.replay(now, None, producer_id)
-        else:
+        meant = None
+        if value is not None:
             meant = OffsetCommitValue(
                 offset=value.offset,
                 metadata=value.metadata,
                 commit_timestamp=value.commit_timestamp,
             )
-            self.replay(now, meant, producer_id)
+        now = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
+        self.replay(now, meant, producer_id)
 
 
 def tombstone(group_id: str, topic: str, index: int) -> JournalRecord:

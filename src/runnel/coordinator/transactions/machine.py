@@ -7,10 +7,11 @@ and finds no Complete after it.
 """
 
 from collections.abc import Callable, Set
+from types import MappingProxyType
 
 from runnel.config.coordination import TransactionSettings
 from runnel.coordinator.records import JournalRecord, Kinds
-from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard
+from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard, Straight
 from runnel.coordinator.transactions import transitions
 from runnel.coordinator.transactions.expiry import Expiry
 from runnel.coordinator.transactions.markers import Ending, MarkerWriter
@@ -37,6 +38,7 @@ class TransactionMachine:
     """`runtime.Machine` of one partition of `__transaction_state`."""
 
     kinds: Kinds = KINDS
+    straight: Straight = MappingProxyType({})
 
     def __init__(
         self,
