@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from bench.beside import Link, beside
 from runnel.bench.frames import produce_reply_shape
 from runnel.bench.load import UNBATCHED, produce, produce_chunks, spread
-from runnel.bench.pipeline import Pipeline, ProduceReplies, drive, paced
+from runnel.bench.pipeline import EqualReplies, Pipeline, drive, paced
 from runnel.bench.topics import passing_topic
 from runnel.client.raw import Address, WireClient
 
@@ -41,7 +41,7 @@ def produce_paced(link: Link, address: Address, requests_per_second: float) -> i
         pipelines = []
         for number in range(LOADED.connections):
             mine = paced(spread(chunks, number, LOADED.connections), share, link.is_over)
-            pipelines.append(Pipeline(address, mine, ProduceReplies(shape), LOADED.in_flight))
+            pipelines.append(Pipeline(address, mine, EqualReplies(shape), LOADED.in_flight))
         link.say_ready()
         drive(pipelines, TICK_S)
     return sum(pipeline.done_count for pipeline in pipelines)

@@ -55,6 +55,8 @@ class Scale(NamedTuple):
     megabytes: int = 1000
     samples: int = 10_000
     idle_s: float = 20.0
+    commits: int = 1_000_000  # in a journal that is replayed
+    groups: int = 100  # of ten members that stay
 
 
 QUICK = Scale(1.5, 20_000, 500, 2000, 10.0)

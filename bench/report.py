@@ -20,7 +20,11 @@ from rich.text import Text
 from bench.goals import By, Goal, Median, Verdict, ratio
 from bench.trust import Trust
 
-CPU_UNITS = {"requests/s": "us/request", "MB/s": "s/GB"}
+CPU_UNITS = {
+    "requests/s": "us/request",
+    "transactions/s": "us/transaction",
+    "MB/s": "s/GB",
+}
 RESULTS = Path(__file__).resolve().parent / "results"
 LEFT_COLUMNS = 2  # text; all others are figures
 COLOURS = {"NO": "bold red", "yes": "green", "aim": "bold green"}

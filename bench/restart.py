@@ -53,7 +53,7 @@ def start(broker: Broker) -> Answered:
     broker.spawn()
     usage = Usage(broker.pid)
     with connect(broker):
-        return _answered(started, usage)
+        return answered(started, usage)
 
 
 def connect(broker: Broker) -> WireClient:
@@ -116,10 +116,10 @@ class Partitions:
         with connect(self._broker) as client:
             for topic in self._topics:
                 await_topic(client, topic.name, topic.partition_count, self._end_offset)
-            return _answered(started, usage)
+            return answered(started, usage)
 
 
-def _answered(started: float, usage: Usage) -> Answered:
+def answered(started: float, usage: Usage) -> Answered:
     cost = usage.cost()
     assert cost is not None
     return Answered(time.perf_counter() - started, cost)

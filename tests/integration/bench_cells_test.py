@@ -14,7 +14,15 @@ from bench.model import Cell, Scale, Target
 from runnel.bench.pipeline import LoadError
 from runnel.client.raw import Topic
 
-TINY = Scale(seconds=0.05, client_messages=1000, megabytes=5, samples=20, idle_s=0.2)
+TINY = Scale(
+    seconds=0.05,
+    client_messages=1000,
+    megabytes=5,
+    samples=20,
+    idle_s=0.2,
+    commits=5000,
+    groups=5,
+)
 TOO_LONG = ("1,000 partitions", "10,000 partitions", "5,000 connections")
 
 
@@ -25,6 +33,11 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield fleet.start("runnel:os")
     finally:
         fleet.end()
+
+
+def measured_in_ticks(name: str) -> bool:
+    """CPU of next to no time may be none."""
+    return any(word in name for word in ("CPU", "1,000 members"))
 
 
 def short_cells() -> list[Cell]:
@@ -40,7 +53,7 @@ def test_a_cell_gives_a_figure_for_each_of_its_measures(cell: Cell, target: Targ
     figures = cell.run(target, TINY)
     assert list(figures) and set(figures) == {measure.name for measure in cell.measures}
     for name, figure in figures.items():
-        assert figure.value > 0 or name == "idle CPU", name
+        assert figure.value > 0 or measured_in_ticks(name), name
         assert figure.cost is not None and figure.cost.rss_mb > 10, name
 
 

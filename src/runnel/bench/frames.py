@@ -5,7 +5,7 @@ Works with any broker: versions are negotiated, and topics are addressed by name
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from runnel.client.raw import Topic, WireClient, encode_frame
@@ -95,16 +95,23 @@ def fetch_frame(
 
 
 class ReplyShape(NamedTuple):
-    """Successful produce replies for one topic all have this size and these zero bytes."""
+    """Successful replies to the same request all have this size and these zero bytes."""
 
     size: int  # with the four bytes that state it
     zeros: tuple[int, ...]
 
 
 def produce_reply_shape(client: WireClient, topic: Topic, partition_count: int = 1) -> ReplyShape:
-    """Found by encoding a reply with every bit of the error codes off, and with all of them on."""
     version = client.version_of(ApiKey.PRODUCE)
-    good, bad = (produce_reply(topic, version, code, partition_count) for code in (0, -1))
+    return reply_shape(lambda code: produce_reply(topic, version, code, partition_count))
+
+
+def reply_shape(reply: Callable[[int], bytes | bytearray]) -> ReplyShape:
+    """Of what `reply` gives for an error code, as a broker sends it, without its size.
+
+    Found by encoding a reply with every bit of the error codes off, and with all of them on.
+    """
+    good, bad = reply(0), reply(-1)
     assert len(good) == len(bad)
     zeros = tuple(at for at, (was, now) in enumerate(zip(good, bad, strict=True)) if was != now)
     return ReplyShape(4 + len(good), tuple(4 + at for at in zeros))

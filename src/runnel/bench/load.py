@@ -15,7 +15,7 @@ from runnel.bench.pipeline import (
     FetchReplies,
     LoadError,
     Pipeline,
-    ProduceReplies,
+    EqualReplies,
     drive,
     until,
 )
@@ -130,7 +130,7 @@ def producers(
             mine = itertools.islice(mine, len(range(number, sends, load.connections)))
         if seconds is not None:
             mine = until(seconds, mine)
-        pipelines.append(Pipeline(address, mine, ProduceReplies(shape), load.in_flight))
+        pipelines.append(Pipeline(address, mine, EqualReplies(shape), load.in_flight))
     return pipelines
 
 

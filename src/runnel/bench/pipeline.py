@@ -44,7 +44,9 @@ class Replies(Protocol):
         """How many replies were completed by these bytes."""
 
 
-class ProduceReplies:
+class EqualReplies:
+    """Successes are all of one size, with zeros where an error code would be."""
+
     def __init__(self, shape: ReplyShape) -> None:
         self.byte_count = 0
         self._shape = shape
@@ -62,7 +64,7 @@ class ProduceReplies:
                 raise LoadError(f"a reply of another size: {received[:200]!r}")
         for at in self._shape.zeros:
             if received[at:whole:step].count(0) != count:
-                raise LoadError(f"a produce request failed: {received[:200]!r}")
+                raise LoadError(f"a request failed: {received[:200]!r}")
         self._rest = received[whole:]
         return count
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from runnel.bench.frames import ReplyShape
-from runnel.bench.pipeline import FetchReplies, LoadError, ProduceReplies, Replies
+from runnel.bench.pipeline import EqualReplies, FetchReplies, LoadError, Replies
 
 SHAPE = ReplyShape(size=20, zeros=(12, 13))
 GOOD = struct.pack(">i", 16) + b"\x07" * 8 + b"\0\0" + b"\x07" * 6
@@ -23,7 +23,7 @@ def feed_in_pieces(replies: Replies, data: bytes, seed: int) -> int:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_produce_replies_are_counted_however_they_are_cut(seed: int) -> None:
-    replies = ProduceReplies(SHAPE)
+    replies = EqualReplies(SHAPE)
     assert feed_in_pieces(replies, GOOD * 100, seed) == 100
     assert replies.byte_count == 2000
 
@@ -34,7 +34,7 @@ def test_a_failed_or_longer_produce_reply_stops_the_load(at: int, seed: int) -> 
     bad = bytearray(GOOD)
     bad[at] ^= 0x11
     with pytest.raises(LoadError):
-        feed_in_pieces(ProduceReplies(SHAPE), GOOD * 50 + bytes(bad) + GOOD * 50, seed)
+        feed_in_pieces(EqualReplies(SHAPE), GOOD * 50 + bytes(bad) + GOOD * 50, seed)
 
 
 @pytest.mark.parametrize("seed", range(20))
