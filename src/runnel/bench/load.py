@@ -12,10 +12,10 @@ from typing import NamedTuple
 from runnel.bench.frames import Batch, fetch_frame, make_batch, produce_frame, produce_reply_shape
 from runnel.bench.pipeline import (
     Chunk,
+    EqualReplies,
     FetchReplies,
     LoadError,
     Pipeline,
-    EqualReplies,
     drive,
     until,
 )
