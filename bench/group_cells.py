@@ -6,9 +6,10 @@ from pathlib import Path
 from bench import groups, journal_replay
 from bench.commits import Commits, commit_offsets
 from bench.crowd import Connect
-from bench.figures import requests_cell
+from bench.figures import requests_cell, requests_figure
 from bench.members import ClassicMember, ConsumerMember
 from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+from bench.transactions import Transactions, commit_transactions
 
 CLASSIC, CONSUMER = "classic protocol", "consumer protocol"
 # How often members of each protocol send heartbeats if nobody sets it: the client and the broker.
@@ -24,6 +25,14 @@ def _commits(name: str, load: Commits, *, is_quick: bool = True) -> Cell:
         ),
         is_quick=is_quick,
     )
+
+
+def _transactions(name: str, load: Transactions, *, is_quick: bool = True) -> Cell:
+    def run(target: Target, scale: Scale) -> Figures:
+        result = commit_transactions(target.address, load, seconds=scale.seconds, pid=target.pid)
+        return {name: requests_figure(result)}
+
+    return Cell((Measure(name, "transactions/s"),), run, is_quick=is_quick)
 
 
 def _staying(protocol: str) -> Cell:
@@ -83,6 +92,10 @@ def _replay() -> Cell:
 GROUP_CELLS: tuple[Cell, ...] = (
     _commits("offset commits, 100 connections", Commits()),
     _commits("offset commits, 16 connections", Commits(connections=16), is_quick=False),
+    _transactions("transactions of 100 records, 16 producers", Transactions()),
+    _transactions(
+        "transactions of 100 records, 1 producer", Transactions(producers=1), is_quick=False
+    ),
     _rebalance(CLASSIC),
     _rebalance(CONSUMER),
     _staying(CLASSIC),
