@@ -33,12 +33,13 @@ def batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    transactional: bool = False,
 ) -> bytes:
     records = [record(value, timestamp_ms, chance.randrange(120)) for value in values]
     return bytes(
         encode(
             records, codec=codec, producer_id=producer_id, producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
+            base_sequence=base_sequence, transactional=transactional,
         )
     )  # fmt: skip
 

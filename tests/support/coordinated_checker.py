@@ -151,7 +151,8 @@ class _Transactions:
                 )
 
     def check_whole(self, transaction: Transaction) -> None:
-        there, missing = [], []
+        there: list[str] = []
+        missing: list[str] = []
         for partition, values in transaction.values.items():
             final = self.finals.get(partition)
             if final is None:
