@@ -84,8 +84,7 @@ class Member:
                 await find_coordinator(self.caller, GROUP, self.group)
                 await self._live(dies_at)
             except (LostError, RefusedError) as error:
-                why = str(error) if isinstance(error, RefusedError) else "no reply"
-                self.counts[f"refused: {why}"] += 1
+                self.counts[f"refused: {error}"] += 1
                 await asyncio.sleep(self.chance.uniform(0.05, self.pace.heartbeat_s))
                 continue
             await self._end_life()
@@ -106,7 +105,7 @@ class Member:
             self.counts["members died"] += 1
             self.caller.close()
             self.caller = self._connect(self.name)
-        else:
+        elif self.member_id:
             self.counts["members left"] += 1
             try:
                 await self._leave()

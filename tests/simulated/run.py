@@ -27,13 +27,15 @@ from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.simulated import loop as simulated
 from tests.simulated.administrator import Administrator
 from tests.simulated.consumer import Consumer, LastReader, RefusedError, Trimmer
+from tests.simulated.crowd import COPIERS, QUIET_S, Crowd
 from tests.simulated.loop import SimLoop
 from tests.simulated.nemesis import Nemesis
 from tests.simulated.producer import Habits, Producer
 from tests.simulated.rpc import LostError, Rpc
 from tests.simulated.tuner import Tuner
-from tests.simulated.world import TOPICS, World
-from tests.support.checker import check
+from tests.simulated.world import SOURCE, TOPICS, TRANSACTIONAL, World
+from tests.support.checker import Verdict, check
+from tests.support.coordinated_checker import check_coordinated, check_copy
 from tests.support.history import Outcome, Record, Send
 
 FAULTY_SECONDS: Final = 30.0
@@ -96,11 +98,11 @@ class Result:
 
 def run_seed(seed: int) -> Result:
     """The whole of one run. Whatever goes wrong is among the failures."""
-    worlds: list[World] = []
+    runs: list[_Run] = []
 
     async def main(loop: SimLoop) -> None:
-        worlds.append(World(loop, seed))
-        await _Run(worlds[0]).play()
+        runs.append(_Run(World(loop, seed)))
+        await runs[0].play()
 
     logger = logging.getLogger("runnel")
     logger.setLevel(logging.ERROR)
@@ -110,7 +112,8 @@ def run_seed(seed: int) -> Result:
         simulated.run(main)
     except (AssertionError, simulated.StalledError, RefusedError, LostError) as error:
         failures.append(f"{type(error).__name__}: {error} {error.__cause__ or ''}")
-    (world,) = worlds
+    (run,) = runs
+    world = run.world
     logger.removeHandler(world.complaints)
     verdict = check(
         world.history,
@@ -121,6 +124,7 @@ def run_seed(seed: int) -> Result:
             for partition in topic.partitions
         ],
     )
+    verdict.add(run.judge_coordinated())
     failures += world.failures
     failures += world.complaints.tracebacks
     failures += [str(anomaly) for anomaly in verdict.anomalies]
@@ -133,14 +137,21 @@ class _Run:
     """The clients of one world, and the order of events."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self._chance = world.chance_for("clients")
         self._topic_ids: dict[str, bytes] = {}
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
+        self.crowd: Crowd | None = None
+        self.verdict = Verdict()
+
+    def judge_coordinated(self) -> Verdict:
+        if self.crowd is not None:
+            self.verdict.add(check_coordinated(self.crowd.coordinated))
+        return self.verdict
 
     async def play(self) -> None:
-        world = self._world
+        world = self.world
         logging.getLogger("runnel").addHandler(world.complaints)
         await world.up()
         await self._create_topics()
@@ -149,6 +160,8 @@ class _Run:
         clients.append(asyncio.create_task(administrator.run()))
         tuner = Tuner(world, world.chance_for("tuner"))
         clients.append(asyncio.create_task(tuner.run()))
+        crowd = self.crowd = Crowd(world, self._topic_ids)
+        clients += crowd.start()
         clock = asyncio.create_task(self._tell_disk_the_time())
         await Nemesis(world, world.chance_for("nemesis")).run(FAULTY_SECONDS)
         administrator.may_crash = False
@@ -165,20 +178,31 @@ class _Run:
         for consumer in (*self._consumers, self._trimmer):
             consumer.stopping = True
         administrator.stopping = tuner.stopping = True
+        crowd.stop()
         done, late = await asyncio.wait(clients, timeout=120)
         for task in done:
             task.result()
         assert not late, f"clients that do not end: {late}"
         self._check_progress(healed)
+        crowd.check_progress(healed)
+        await asyncio.sleep(QUIET_S)
         first = await self._read_all("reader 1")
+        committed, offsets = await crowd.read_all("committed 1"), await crowd.offsets()
         await world.stop_cleanly()
         await world.up()
         self._compare(first, await self._read_all("reader 2"))
+        if (committed, offsets) != (await crowd.read_all("committed 2"), await crowd.offsets()):
+            world.failures.append("what is committed is not the same after a clean restart")
+        sources = {
+            partition: [value for _, value in first[partition]] for partition in SOURCE.partitions
+        }
+        check_copy(self.verdict, sources, crowd.copies(committed), offsets[COPIERS])
         await world.stop_cleanly()
         clock.cancel()
 
     async def _create_topics(self) -> None:
-        rpc = Rpc(self._world.network, "admin")
+        rpc = Rpc(self.world.network, "admin")
+        every = (*TOPICS, *TRANSACTIONAL)
         wanted = [
             CreatableTopic(
                 name=topic.name,
@@ -189,19 +213,19 @@ class _Run:
                     for name, value in topic.configs.items()
                 ],
             )
-            for topic in TOPICS
+            for topic in every
         ]
         asked = MetadataRequest(
-            topics=[MetadataRequestTopic(name=topic.name) for topic in TOPICS],
+            topics=[MetadataRequestTopic(name=topic.name) for topic in every],
             allow_auto_topic_creation=False,
         )
-        while len(self._topic_ids) < len(TOPICS):
+        while len(self._topic_ids) < len(every):
             try:
                 response = await rpc.call(CreateTopicsRequest(topics=wanted), 7, timeout_s=30.0)
                 for result in response.topics:
                     code = ErrorCode(result.error_code)
                     if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                        self._world.counts["topic creations refused"] += 1
+                        self.world.counts["topic creations refused"] += 1
                 response = await rpc.call(asked, 12, timeout_s=30.0)
                 for found in response.topics:
                     if found.error_code == ErrorCode.NONE and found.name:
@@ -226,13 +250,13 @@ class _Run:
                 habits = Habits(idempotent=idempotent, burst_max=1, version=7)
             self._producers.append(
                 Producer(
-                    self._world.network,
-                    self._world.history,
+                    self.world.network,
+                    self.world.history,
                     f"p{number}",
                     every if number == 0 else self._some(every),
                     self._topic_ids,
                     habits,
-                    self._world.chance_for(f"producer {number}"),
+                    self.world.chance_for(f"producer {number}"),
                 )
             )
         return [asyncio.create_task(producer.run()) for producer in self._producers]
@@ -241,11 +265,11 @@ class _Run:
         every = [partition for topic in TOPICS for partition in topic.partitions]
         for number in range(3):
             consumer = Consumer(
-                self._world.network,
-                self._world.history,
+                self.world.network,
+                self.world.history,
                 f"c{number}",
                 self._topic_ids,
-                self._world.chance_for(f"consumer {number}"),
+                self.world.chance_for(f"consumer {number}"),
                 self._chance.choice(FETCH_VERSIONS),
             )
             consumer.follow(
@@ -260,39 +284,39 @@ class _Run:
 
     def _start_trimmer(self) -> "asyncio.Task[None]":
         self._trimmer = Trimmer(
-            self._world.network,
-            self._world.history,
+            self.world.network,
+            self.world.history,
             "trimmer",
             self._topic_ids,
-            self._world.chance_for("trimmer"),
+            self.world.chance_for("trimmer"),
             12,
         )
         return asyncio.create_task(self._trimmer.run_on(TopicPartition("trimmed", 0)))
 
     async def _tell_disk_the_time(self) -> None:
         while True:
-            self._world.disk.now_ms = self._world.clock.wall_ms()
+            self.world.disk.now_ms = self.world.clock.wall_ms()
             await asyncio.sleep(0.2)
 
     def _check_progress(self, healed: int) -> None:
         """After the faults ended, every producer must have been able to write (I16)."""
         served = {
             event.client
-            for event in self._world.history.events
+            for event in self.world.history.events
             if isinstance(event, Send) and event.outcome is Outcome.OK and event.ended > healed
         }
         for producer in self._producers:
-            self._world.counts["requests repeated"] += producer.repeated
+            self.world.counts["requests repeated"] += producer.repeated
             if producer.name not in served:
-                self._world.failures.append(f"no-progress: {producer.name} after the faults ended")
+                self.world.failures.append(f"no-progress: {producer.name} after the faults ended")
 
     async def _read_all(self, name: str) -> dict[TopicPartition, tuple[Record, ...]]:
         reader = LastReader(
-            self._world.network,
-            self._world.history,
+            self.world.network,
+            self.world.history,
             name,
             self._topic_ids,
-            Random(self._world.seed),
+            Random(self.world.seed),
             12,
         )
         found = {
@@ -318,9 +342,7 @@ class _Run:
                 if topic.is_in_memory:
                     before = ()
                 if before != again:
-                    self._world.failures.append(
-                        f"{partition} reads otherwise after a clean restart"
-                    )
+                    self.world.failures.append(f"{partition} reads otherwise after a clean restart")
 
 
 def run_many(

@@ -51,22 +51,38 @@ class Topic:
 # Segments of a few KiB: the limit on their index says so, since `segment.bytes` is at least 1 MiB.
 SMALL: Final = {"segment.index.bytes": "72", "index.interval.bytes": "400"}
 ACK: Final = {"runnel.durability": "ack"}
+INTERVAL: Final = {"runnel.durability": "interval"}
+SOURCE: Final = Topic("source", 2, {**ACK, **SMALL})
+LEDGER: Final = Topic("ledger", 3, {**ACK, **SMALL})
+COPY: Final = Topic("copy", 2, {**ACK, **SMALL})
+TRANSACTIONAL: Final = (LEDGER, COPY)  # judged by `coordinated_checker`
 TOPICS: Final = (
     Topic("ack", 2, {**ACK, **SMALL}),
-    Topic("interval", 2, {**SMALL, "message.timestamp.type": "LogAppendTime"}),
+    Topic("interval", 2, {**SMALL, **INTERVAL, "message.timestamp.type": "LogAppendTime"}),
     Topic("os", 1, {**SMALL, "runnel.durability": "os"}),
     Topic("squeezed", 1, {**ACK, **SMALL, "compression.type": "zstd"}),
     Topic("hour", 1, {**ACK, "retention.ms": "3600000", "segment.ms": "5000"}),
     Topic("short", 1, {**ACK, **SMALL, "retention.bytes": "6000"}, retention_deletes=True),
-    Topic("trimmed", 1, {**SMALL, "runnel.validation": "records"}),
+    Topic("trimmed", 1, {**SMALL, **INTERVAL, "runnel.validation": "records"}),
     Topic("grown", 4, {**ACK, **SMALL}, created_with=1),
     Topic("memory", 1, {**SMALL, "runnel.storage": "memory"}),
+    SOURCE,
 )
 SETTINGS: Final = {
     "node.id": "1",
     "listeners": "PLAINTEXT://broker:9092",
     "log.dirs": ",".join(DATA_DIRS),
     "auto.create.topics.enable": "false",
+    "runnel.durability": "ack",  # of the coordinators' own topics
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "300",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.min.heartbeat.interval.ms": "300",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "log.retention.check.interval.ms": "1000",
     "log.flush.offset.checkpoint.interval.ms": "3000",
     "log.flush.start.offset.checkpoint.interval.ms": "3000",
@@ -253,7 +269,9 @@ class World:
     def _promised(self, topic: Topic, partition: TopicPartition) -> int:
         """The end of what an `interval` topic acknowledged long enough ago, in this life."""
         life = self.life
-        if life is None or life.broker is None or "runnel.durability" in topic.configs:
+        if life is None or life.broker is None:
+            return 0
+        if topic.configs.get("runnel.durability") != "interval":
             return 0
         held = life.broker.partitions.find(*partition)
         if held is None or held.log.offline is not None:

@@ -54,6 +54,11 @@ class Verdict:
     def count(self, name: str, by: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + by
 
+    def add(self, other: "Verdict") -> None:
+        self.anomalies += other.anomalies
+        for name, count in other.counts.items():
+            self.count(name, count)
+
 
 def check(history: History, *, may_delete: Collection[TopicPartition] = ()) -> Verdict:
     """`may_delete`: partitions whose retention may take records at any time."""

@@ -1,0 +1,185 @@
+"""The clients of coordinators in a run: groups of both protocols, transactions, a copy of a topic.
+
+Started together, stopped together, and read for the last time together.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from runnel.types import TopicPartition
+from tests.simulated.bankers import Banker
+from tests.simulated.calls import CodeError, Connect, committed_offsets
+from tests.simulated.classic_member import ClassicMember
+from tests.simulated.committed import CommittedReader
+from tests.simulated.consumer_member import ConsumerMember
+from tests.simulated.copier import Copier, original
+from tests.simulated.member import Member, Pace
+from tests.simulated.rpc import LostError, Rpc
+from tests.simulated.transactional import TIMEOUT_MS
+from tests.simulated.world import COPY, LEDGER, SOURCE, World
+from tests.support.coordinated import Coordinated, Grant, Transaction
+from tests.support.history import Outcome, Record
+
+GROUP_TOPICS: Final = {"ack": 2, "os": 1}
+CLASSIC, CONSUMER, COPIERS = "classic", "consumer", "copiers"
+PACE: Final = Pace(heartbeat_s=0.4, session_ms=2000, rebalance_ms=2500, life_s=10.0)
+QUIET_S: Final = TIMEOUT_MS / 1000 + 4.0  # until the last open transaction is timed out
+
+
+class Client(Protocol):
+    name: str
+    stopping: bool
+    counts: Counter[str]
+
+    async def run(self) -> None: ...
+
+
+class Crowd:
+    """Owned by one run."""
+
+    def __init__(self, world: World, topic_ids: Mapping[str, bytes]) -> None:
+        self._world = world
+        self._topic_ids = topic_ids
+        self._chance = world.chance_for("crowd")
+        self.coordinated = Coordinated(world.history)
+        self._connect: Connect = lambda name: Rpc(world.network, name)
+        self._clients: list[Client] = [
+            *self._members(),
+            *self._bankers(),
+            *self._copiers(),
+            *self._readers(),
+        ]
+
+    def start(self) -> "list[asyncio.Task[None]]":
+        return [asyncio.create_task(client.run()) for client in self._clients]
+
+    def stop(self) -> None:
+        for client in self._clients:
+            client.stopping = True
+
+    def _members(self) -> list[Member]:
+        made: list[Member] = []
+        for group, protocol in ((CLASSIC, ClassicMember), (CONSUMER, ConsumerMember)):
+            for number in range(self._chance.randint(1, 3)):
+                name = f"{group} {number}"
+                is_static = self._chance.random() < 0.3
+                made.append(
+                    protocol(
+                        self._connect,
+                        self.coordinated,
+                        name,
+                        group,
+                        GROUP_TOPICS,
+                        self._topic_ids,
+                        self._world.chance_for(name),
+                        PACE,
+                        instance_id=f"static {name}" if is_static else None,
+                    )
+                )
+        return made
+
+    def _bankers(self) -> list[Banker]:
+        return [
+            Banker(
+                self._connect,
+                self.coordinated,
+                f"b{number}",
+                transactional_id,
+                LEDGER.partitions,
+                self._world.chance_for(f"banker {number}"),
+                is_modern=self._chance.random() < 0.6,
+            )
+            for number, transactional_id in enumerate(("alone", "shared", "shared"))
+        ]
+
+    def _copiers(self) -> list[Copier]:
+        pairs = list(zip(SOURCE.partitions, COPY.partitions, strict=True))
+        return [
+            Copier(
+                self._connect,
+                self.coordinated,
+                f"copier {number}",
+                COPIERS,
+                source,
+                target,
+                self._world.chance_for(f"copier {number}"),
+                is_modern=self._chance.random() < 0.6,
+            )
+            for number, (source, target) in enumerate([*pairs, pairs[0]])
+        ]
+
+    def _readers(self) -> list[CommittedReader]:
+        every = [*LEDGER.partitions, *COPY.partitions]
+        return [
+            CommittedReader(
+                self._connect,
+                self.coordinated,
+                "committed reader",
+                every,
+                self._world.chance_for("committed reader"),
+            )
+        ]
+
+    # The end
+
+    def check_progress(self, healed: int) -> None:
+        """After the faults ended every group was given its partitions, and something committed."""
+        for client in self._clients:
+            for name, count in client.counts.items():
+                if not name.startswith("refused") and not name.startswith("leaves"):
+                    self._world.counts[name] += count
+        events = self.coordinated.events
+        for group in (CLASSIC, CONSUMER):
+            if not any(
+                isinstance(event, Grant) and event.group == group and event.ended > healed
+                for event in events
+            ):
+                self._world.failures.append(f"no-progress: group {group} after the faults ended")
+        for kind, whose in (("bankers", "b"), ("copiers", "copier")):
+            if not any(
+                isinstance(event, Transaction)
+                and event.client.startswith(whose)
+                and event.outcome is Outcome.OK
+                and event.ended > healed
+                for event in events
+            ):
+                self._world.failures.append(f"no-progress: {kind} after the faults ended")
+
+    async def read_all(self, name: str) -> dict[TopicPartition, list[Record]]:
+        """Of the transactional topics, as a read_committed consumer sees them."""
+        every = [*LEDGER.partitions, *COPY.partitions]
+        reader = CommittedReader(
+            self._connect, self.coordinated, name, every, self._world.chance_for(name)
+        )
+        return {partition: await reader.read_all(partition) for partition in every}
+
+    async def offsets(self) -> dict[str, Mapping[TopicPartition, int]]:
+        """What is committed, of every group."""
+        caller = self._connect("offsets")
+        found: dict[str, Mapping[TopicPartition, int]] = {}
+        wanted = [TopicPartition(t, i) for t, count in GROUP_TOPICS.items() for i in range(count)]
+        for group in (CLASSIC, CONSUMER, COPIERS):
+            partitions = SOURCE.partitions if group == COPIERS else wanted
+            began = self.coordinated.tick()
+            for _ in range(50):
+                try:
+                    found[group] = await committed_offsets(caller, group, partitions)
+                    break
+                except (CodeError, LostError):
+                    await asyncio.sleep(0.2)
+            else:
+                raise AssertionError(f"nobody tells the offsets of {group}")
+            self.coordinated.fetched(group, found[group], began=began)
+        caller.close()
+        return found
+
+    def copies(
+        self, found: Mapping[TopicPartition, list[Record]]
+    ) -> dict[TopicPartition, list[str]]:
+        """What was copied, without the mark of who did it; by the source."""
+        return {
+            source: [original(value) for _, value in found[target]]
+            for source, target in zip(SOURCE.partitions, COPY.partitions, strict=True)
+        }
