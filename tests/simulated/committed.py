@@ -99,15 +99,41 @@ class CommittedReader:
                 continue
         self._caller.close()
 
-    async def poll(
-        self, partition: TopicPartition, max_bytes: int, *, is_final: bool = False
-    ) -> list[Record]:
+    async def poll(self, partition: TopicPartition, max_bytes: int) -> None:
         began, position = self._coordinated.tick(), self._positions[partition]
-        wait_ms = 0 if is_final else self._chance.choice((0, 0, 300))
+        wait_ms = self._chance.choice((0, 0, 300))
         data = await fetch_committed(
             self._caller, partition, position, max_bytes=max_bytes, max_wait_ms=wait_ms
         )
         records, self._positions[partition] = visible(data, position)
+        self._note(partition, position, records, data, began, is_final=False)
+
+    async def read_all(self, partition: TopicPartition) -> list[Record]:
+        """To the end, when all is calm."""
+        began = self._coordinated.tick()
+        found: list[Record] = []
+        self._positions[partition] = 0
+        while True:
+            position = self._positions[partition]
+            data = await fetch_committed(self._caller, partition, position, max_bytes=1 << 20)
+            records, self._positions[partition] = visible(data, position)
+            if self._positions[partition] == position:
+                break
+            found += records
+        self._note(partition, 0, found, data, began, is_final=True)
+        self._caller.close()
+        return found
+
+    def _note(
+        self,
+        partition: TopicPartition,
+        position: int,
+        records: list[Record],
+        data: PartitionData,
+        began: int,
+        *,
+        is_final: bool,
+    ) -> None:
         self._coordinated.read(
             self.name,
             partition,
@@ -118,11 +144,3 @@ class CommittedReader:
             began=began,
             is_final=is_final,
         )
-        return records
-
-    async def read_all(self, partition: TopicPartition) -> list[Record]:
-        """Everything at once, when all is calm."""
-        self._positions[partition] = 0
-        found = await self.poll(partition, 64 << 20, is_final=True)
-        self._caller.close()
-        return found
