@@ -13,7 +13,7 @@ import pytest
 
 from tests.simulated.run import MUST_HAPPEN, report, run_many, run_seed
 
-SEED_COUNT = int(os.environ.get("SEEDS", "100"))
+SEED_COUNT = int(os.environ.get("SEEDS", "60"))
 SLICES = 4
 # Seeds that once failed, kept for ever, with what they found.
 KEPT = {

@@ -116,6 +116,7 @@ class Partition:
         log.on_failed = partial(self._log_failed, log.on_failed)
         self.configure(log.config)
         self._touched[self] = None
+        log.producers.high_watermark_moved(self.high_watermark)
         self.flushed()
 
     # Leadership
@@ -131,6 +132,7 @@ class Partition:
         self.in_sync_count = in_sync_count
         self.min_in_sync = min_in_sync
         self.advance_high_watermark()
+        self.log.producers.high_watermark_moved(self.high_watermark)  # also if it was there already
 
     def resign(self, leader_id: int, leader_epoch: int) -> None:
         self.is_leader = False
