@@ -227,3 +227,31 @@ def refusing(runnel: Runnel) -> tuple[str, str]:
     runnel("produce", topic, "--partition", "0", stdin="x\n" * 8)
     commit(runnel, group, topic, 5)
     return group, topic
+
+
+def test_consuming_for_a_group_goes_on_where_it_stopped(runnel: Runnel, topic: str) -> None:
+    group = new_name("reading")
+    first = runnel("consume", topic, "--group", group, "--count", "3", "--json").json_lines
+    assert len(first) == 3
+    read = {(row["partition"], row["offset"]) for row in first}
+    assert sum(committed(runnel, group).values()) == 3
+    rest = runnel("consume", topic, "--group", group, "--json").json_lines
+    read |= {(row["partition"], row["offset"]) for row in rest}
+    assert len(rest) == 17 and read == {(at, offset) for at in (0, 1) for offset in range(10)}
+    assert committed(runnel, group) == {0: 10, 1: 10}
+    assert runnel("consume", topic, "--group", group).out == ""
+    runnel("produce", topic, "--partition", "1", stdin="new\n")
+    assert runnel("consume", topic, "--group", group, "--from", "latest").line == "new"
+
+
+def test_consuming_for_a_group_that_has_members_is_refused(runnel: Runnel, topic: str) -> None:
+    group = new_name("reading")
+    with member(runnel, group, topic, "classic"):
+        refused = runnel.inside("consume", topic, "--group", group)
+    assert refused.status == 2 and refused.out == "" and "stop them first" in refused.err
+
+
+def test_without_a_group_nothing_is_committed(runnel: Runnel, topic: str) -> None:
+    before = runnel("group", "list", "--json").json
+    assert len(runnel("consume", topic).out.splitlines()) == 20
+    assert runnel("group", "list", "--json").json == before

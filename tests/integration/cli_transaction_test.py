@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from runnel.client.cluster import addresses_of
+from runnel.client.admin import LATEST, list_offsets
+from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.raw import WireClient
 from runnel.native.columns import Record
 from runnel.native.encode import encode
@@ -91,6 +92,44 @@ def test_abort_fences_the_producer(runnel: Runnel, topic: str) -> None:
     assert ended(runnel, name) in ("CompleteAbort", "Empty")
     with pytest.raises(KafkaException, match=r"(?i)fenced|epoch"):
         producer.commit_transaction(30)
+
+
+def test_consuming_what_is_committed(runnel: Runnel, topic: str) -> None:
+    """Aborted records are left out, and an open transaction ends what can be read."""
+    name, group = new_name("copy"), new_name("reading")
+    producer = Producer({"bootstrap.servers": runnel.bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        for part in "ab":
+            producer.produce(topic, f"{number}{part}".encode(), partition=0)
+            assert producer.flush(30) == 0
+        if number < 5:
+            (producer.abort_transaction if number % 2 else producer.commit_transaction)(30)
+    assert ended_before(runnel, topic, 15)
+    committed = ["0a", "0b", "2a", "2b", "4a", "4b"]
+    assert runnel("consume", topic, "--committed").out.split() == committed
+    assert len(runnel("consume", topic).out.split()) == 12
+    some = runnel("consume", topic, "--committed", "--group", group, "--count", "3")
+    rest = runnel("consume", topic, "--committed", "--group", group)
+    assert some.out.split() + rest.out.split() == committed
+    producer.commit_transaction(30)
+    assert ended_before(runnel, topic, 18)
+    more = runnel("consume", topic, "--committed", "--group", group)
+    assert more.out.split() == ["5a", "5b"]
+    (document,) = runnel("group", "describe", group, "--json").json
+    assert document["total_lag"] == 0  # the marker after the last record is behind it, too
+
+
+def ended_before(runnel: Runnel, topic: str, offset: int) -> bool:
+    """Whether what is committed soon reaches that offset: markers come after the answer."""
+    deadline = time.monotonic() + ENDED_WITHIN_S
+    with Cluster(addresses_of(runnel.bootstrap)) as cluster:
+        while time.monotonic() < deadline:
+            if list_offsets(cluster, topic, {0: LATEST}, committed=True)[0] == offset:
+                return True
+            time.sleep(0.05)
+    return False
 
 
 def test_a_hanging_transaction_is_found_and_aborted(runnel: Runnel, topic: str) -> None:

@@ -1,13 +1,14 @@
-"""`runnel consume`: print the records of a topic, without a group and without a trace."""
+"""`runnel consume`: print the records of a topic, without a trace, or for a group."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 import typer
 
 from runnel.cli.connecting import connected
+from runnel.cli.group_place import GroupPlace
 from runnel.cli.moments import Place, offsets_at, place_of
 from runnel.cli.output import (
     DEFAULT_BOOTSTRAP,
@@ -18,8 +19,8 @@ from runnel.cli.output import (
     note,
     progress,
 )
-from runnel.cli.record_text import TABLE_HEAD, shower
-from runnel.client.admin import LATEST
+from runnel.cli.record_text import TABLE_HEAD, Show, shower
+from runnel.client.admin import LATEST, list_offsets
 from runnel.client.cluster import Cluster
 from runnel.client.reading import Found, Reader
 
@@ -28,6 +29,7 @@ CONSUME_EXAMPLES: Final = examples(
     "runnel consume orders --from latest --follow",
     "runnel consume orders --from -1h --until -30m --json",
     "runnel consume orders --from -10 --format table",
+    "runnel consume orders --group billing --committed",
     "runnel consume orders --partition 0 --from 42 --count 1 --format '%k: %v\\n'",
 )
 
@@ -64,6 +66,23 @@ def consume(
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after this many records.")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            "-g",
+            metavar="GROUP",
+            help="Go on where this group stopped (else at --from), and commit what is printed.",
+        ),
+    ] = None,
+    committed: Annotated[
+        bool,
+        typer.Option(
+            "--committed",
+            metavar="",
+            help="Only what is committed: no aborted or open transactions.",
+        ),
+    ] = False,
     how: Annotated[
         str,
         typer.Option(
@@ -81,7 +100,7 @@ def consume(
 ) -> None:
     """Print the records of a topic: values by default, to the end as it is now.
 
-    Reads without a group: nothing is committed, nobody else is disturbed.
+    Without --group nothing is committed and nobody else is disturbed.
     """
     if follow and until is not None:
         raise CommandError("--follow and --until contradict each other: leave one out.")
@@ -94,18 +113,54 @@ def consume(
         partitions = sorted(partition or _partitions(cluster, topic))
         starts = offsets_at(cluster, topic, start, partitions)
         ends = None if follow else offsets_at(cluster, topic, end, partitions)
-        out, shown = sys.stdout.buffer, 0
+        if committed:
+            bounds = list_offsets(cluster, topic, dict.fromkeys(partitions, LATEST), committed=True)
+            starts, ends = _within(starts, bounds), ends and _within(ends, bounds)
+        place = None if group is None else GroupPlace(cluster, group, topic)
+        if place is not None:
+            starts = place.begin(starts)
         if how == "table":
-            out.write(TABLE_HEAD)
-        for page in _watched(Reader(cluster, topic, starts, ends), starts, ends, topic):
-            for found in page[: None if count is None else count - shown]:
-                out.write(show(found.partition, found.record))
-            shown += len(page)
-            out.flush()
-            if count is not None and shown >= count:
-                return
+            sys.stdout.buffer.write(TABLE_HEAD)
+        reader = Reader(cluster, topic, starts, ends, committed=committed)
+        pages = _watched(reader, starts, ends, topic)
+        shown = _printed(reader, pages, show, count, place)
     if not shown and sys.stderr.isatty():
         note(f"no records there; --from beginning shows all of {topic}, --follow waits for more")
+
+
+def _printed(
+    reader: Reader,
+    pages: Iterator[list[Found]],
+    show: Show,
+    count: int | None,
+    place: GroupPlace | None,
+) -> int:
+    """How many records; what was printed is committed, however it ends."""
+    out, shown = sys.stdout.buffer, 0
+    try:
+        for page in pages:
+            wanted = page[: None if count is None else count - shown]
+            for found in wanted:
+                out.write(show(found.partition, found.record))
+            shown += len(wanted)
+            out.flush()
+            if place is not None:
+                place.shown(reader.positions)
+                if len(wanted) < len(page):
+                    place.shown({page[0].partition: wanted[-1].record.offset + 1})
+            if count is not None and shown >= count:
+                break
+    except (KeyboardInterrupt, BrokenPipeError):
+        if place is not None:
+            place.commit()
+        raise
+    if place is not None:
+        place.commit()
+    return shown
+
+
+def _within(offsets: Mapping[int, int], bounds: Mapping[int, int]) -> dict[int, int]:
+    return {at: min(offset, bounds[at]) for at, offset in offsets.items()}
 
 
 def _partitions(cluster: Cluster, topic: str) -> list[int]:

@@ -178,10 +178,13 @@ def alter_configs(
     cluster.retried(attempt)
 
 
-def list_offsets(cluster: Cluster, topic: str, wanted: Mapping[int, int]) -> dict[int, int]:
+def list_offsets(
+    cluster: Cluster, topic: str, wanted: Mapping[int, int], *, committed: bool = False
+) -> dict[int, int]:
     """Offset by partition for LATEST, EARLIEST or a time in ms; -1 if nothing is that new.
 
-    Raises RefusedError, also for a partition that the topic does not have.
+    With `committed`, nothing from the first open transaction on counts. Raises RefusedError, also
+    for a partition that the topic does not have.
     """
 
     def attempt() -> dict[int, int]:
@@ -189,14 +192,14 @@ def list_offsets(cluster: Cluster, topic: str, wanted: Mapping[int, int]) -> dic
         found: dict[int, int] = {}
         for node_id in set(leaders.values()):
             here = {at: wanted[at] for at in wanted if leaders[at] == node_id}
-            found |= _list_offsets_of(cluster, node_id, topic, here)
+            found |= _list_offsets_of(cluster, node_id, topic, here, committed)
         return found
 
     return cluster.retried(attempt)
 
 
 def _list_offsets_of(
-    cluster: Cluster, node_id: int, topic: str, wanted: Mapping[int, int]
+    cluster: Cluster, node_id: int, topic: str, wanted: Mapping[int, int], committed: bool
 ) -> dict[int, int]:
     rows = [
         ListOffsetsPartition(partition_index=index, timestamp=timestamp)
@@ -204,6 +207,7 @@ def _list_offsets_of(
     ]
     request = ListOffsetsRequest(
         replica_id=CONSUMER,
+        isolation_level=int(committed),
         topics=[ListOffsetsTopic(name=topic, partitions=rows)],
         timeout_ms=TIMEOUT_MS,
     )

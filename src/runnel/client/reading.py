@@ -1,13 +1,15 @@
 """Reading the partitions of one topic, for tools: blocking, without a group.
 
 Records of transactions that were aborted or are still open are among what is read, as by a
-consumer with `isolation.level=read_uncommitted`; the markers that end transactions are not.
+consumer with `isolation.level=read_uncommitted`, unless only what is committed is asked for; the
+markers that end transactions never are.
 """
 
 import time
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from runnel.client.aborted import Aborted
 from runnel.client.cluster import (
     BACKOFF_S,
     PASSING,
@@ -27,6 +29,7 @@ PARTITION_BYTES: Final = 4 << 20
 DECODED_RECORDS_MAX: Final = 10_000
 DECODED_BYTES_MAX: Final = 32 << 20
 MAX_WAIT_MS: Final = 500
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1  # isolation levels
 
 
 class Found(NamedTuple):
@@ -43,10 +46,14 @@ class Reader:
         topic: str,
         starts: Mapping[int, int],
         ends: Mapping[int, int] | None = None,
+        *,
+        committed: bool = False,
     ) -> None:
         self._cluster = cluster
         self._topic = topic
         self._ends = ends
+        self._isolation_level = READ_COMMITTED if committed else READ_UNCOMMITTED
+        self._positions = dict(starts)
         self._next = {
             partition: offset
             for partition, offset in starts.items()
@@ -57,6 +64,11 @@ class Reader:
     def next_offsets(self) -> dict[int, int]:
         """Of the partitions that are not read to their end."""
         return dict(self._next)
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Where each partition would be read on, after the pages that were taken."""
+        return dict(self._positions)
 
     def pages(self) -> Iterator[list[Found]]:
         """Records in the order of each partition; an empty page if none came for a moment.
@@ -109,6 +121,7 @@ class Reader:
             max_wait_ms=max_wait_ms,
             min_bytes=1,
             max_bytes=FETCH_BYTES,
+            isolation_level=self._isolation_level,
             topics=[FetchTopic(topic=self._topic, topic_id=topic_id, partitions=rows)],
         )
         response = self._cluster.call(request, node_id=node_id)
@@ -121,6 +134,7 @@ class Reader:
         partition, data, position = row.partition_index, row.records or b"", 0
         end = MAX_OFFSET if self._ends is None else self._ends[partition]
         assert not isinstance(data, FileSlice), "only a broker has slices"
+        aborted = Aborted(row.aborted_transactions)
         while partition in self._next:
             offset = self._next[partition]
             try:
@@ -138,10 +152,12 @@ class Reader:
             if columns.next_offset == offset:
                 break
             position, self._next[partition] = columns.position, columns.next_offset
+            self._positions[partition] = min(columns.next_offset, end)
             if columns.next_offset >= end:
                 del self._next[partition]
-            if columns.row_count:
-                yield [Found(partition, record) for record in columns.rows()]
+            page = [Found(partition, record) for record in aborted.visible(columns)]
+            if page:
+                yield page
 
 
 def _failure(topic: str, row: PartitionData) -> RefusedError | None:
