@@ -1,5 +1,7 @@
 """A restart at every step of a rebalance: what was assigned comes back, exactly."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from runnel.errors import ErrorCode
@@ -86,11 +88,11 @@ def test_between_two_generations_the_one_before_comes_back() -> None:
         group = members()
         first, second = group.stable(2)
         before = lasting(group)
-        walk = [
-            lambda group=group, first=first: group.join(first),
-            lambda group=group, second=second: group.join(second),
-            lambda group=group, second=second: group.sync(second, 2),
-            lambda group=group, first=first: group.sync(first, 2, {first: b"x"}),
+        walk: list[Callable[[], object]] = [
+            partial(group.join, first),
+            partial(group.join, second),
+            partial(group.sync, second, 2),
+            partial(group.sync, first, 2, {first: b"x"}),
         ]
         for step in walk[:steps]:
             step()
