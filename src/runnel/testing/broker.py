@@ -22,8 +22,11 @@ HOST: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 30.0
 REQUEST_TIMEOUT_S: Final = 30.0
-# Nothing of a test has to survive a power loss.
-TEST_DEFAULTS: Final[Mapping[str, str]] = {"runnel.durability": "os"}
+# Nothing of a test has to survive a power loss, and its first consumer need not wait for others.
+TEST_DEFAULTS: Final[Mapping[str, str]] = {
+    "runnel.durability": "os",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 Setting = str | int | float | bool
 

@@ -9,7 +9,6 @@ from confluent_kafka.admin import AdminClient
 from runnel.testing import RunnelBroker
 
 Start = Callable[..., RunnelBroker]
-NO_COMMIT = {"enable.auto.commit": False}  # read by assignment: there is no group to tell
 
 
 def test_settings_are_honoured(start_runnel_broker: Start) -> None:
@@ -29,9 +28,7 @@ def test_what_was_acknowledged_survives_a_kill(start_runnel_broker: Start) -> No
     assert producer.flush(10) == 0
     broker.kill()
     broker.start()
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "kept", **NO_COMMIT}
-    )
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "kept"})
     consumer.assign([TopicPartition(topic, 0, 0)])
     (message,) = consumer.consume(1, timeout=10)
     assert message.value() == b"tea"

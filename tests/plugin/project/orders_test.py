@@ -1,10 +1,8 @@
 """What a user's tests look like: a topic, a client, data that comes back."""
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 
 from runnel.testing import RunnelBroker
-
-NO_COMMIT = {"enable.auto.commit": False}  # read by assignment: there is no group to tell
 
 
 def send(broker: RunnelBroker, topic: str, *values: str) -> None:
@@ -16,9 +14,13 @@ def send(broker: RunnelBroker, topic: str, *values: str) -> None:
 
 def read(broker: RunnelBroker, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "orders", **NO_COMMIT}
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "orders",
+            "auto.offset.reset": "earliest",
+        }
     )
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.subscribe([topic])
     try:
         return [message.value() for message in consumer.consume(count, timeout=10)]
     finally:
