@@ -10,7 +10,15 @@ from runnel.ports import Readable
 from runnel.wire.schema import Kind, schema_of
 
 MEMBER_FIELDS: Final = frozenset({"member_id", "leader", "member_ids"})
-PRODUCER_FIELDS: Final = frozenset({"producer_id", "next_producer_id", "previous_producer_id"})
+PRODUCER_FIELDS: Final = frozenset(
+    {
+        "producer_id",
+        "v3_and_below_producer_id",
+        "next_producer_id",
+        "previous_producer_id",
+        "producer_id_filters",
+    }
+)
 PLACES: Final = frozenset({"host", "port", "client_host", "rack"})
 TIMES_MS: Final = range(1_600_000_000_000, 3_000_000_000_000)
 TRANSACTIONAL: Final = 0x10

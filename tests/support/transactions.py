@@ -1,6 +1,5 @@
 """A transactional producer at a desk: its requests one by one, in the old protocol or the new."""
 
-import asyncio
 from collections.abc import Mapping
 
 from runnel.broker.coordinators import java_hash
@@ -184,16 +183,6 @@ class Sender:
         """As its coordinator has it."""
         shard = self.desk.broker.transactions.shard_of(self.transactional_id)
         return shard.machine.transactions[self.transactional_id].state.label
-
-
-async def restart(desk: Desk) -> None:
-    """And wait until the coordinators know again what they knew."""
-    await desk.restart()
-    for _ in range(10_000):
-        if not (desk.broker.transactions.is_loading() or desk.broker.groups.is_loading()):
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("the coordinators load for ever")
 
 
 def journal_index(transactional_id: str, partition_count: int = 50) -> int:

@@ -5,7 +5,7 @@ import pytest
 from runnel.errors import ErrorCode
 from tests.support.asking import create
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import Sender, committed, restart
+from tests.support.transactions import Sender, committed
 
 BOTH = pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
 
@@ -41,7 +41,7 @@ def test_all_of_it_is_there_after_a_restart(is_new: bool) -> None:
         await sender.send(b"one")
         await sender.commit()
         await sender.send(b"two")
-        await restart(desk)
+        await desk.restart()
         assert sender.state == "Ongoing"
         assert await committed(desk) == [b"one"]
         assert (await sender.send(b"three")).error_code == 0

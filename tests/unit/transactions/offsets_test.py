@@ -6,7 +6,7 @@ from runnel.errors import ErrorCode
 from tests.support.asking import create
 from tests.support.asking_groups import fetch_offsets, find
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import Sender, restart
+from tests.support.transactions import Sender
 
 BOTH = pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
 
@@ -32,11 +32,11 @@ def test_offsets_count_when_the_transaction_commits(is_new: bool) -> None:
         await sender.abort()
         assert await offset(desk) == 5
         assert await sender.send_offsets({0: 7}) == [0]
-        await restart(desk)
+        await desk.restart()
         assert await offset(desk) == 5
         await sender.commit()
         assert await offset(desk) == 7
-        await restart(desk)
+        await desk.restart()
         assert await offset(desk) == 7
 
     at_desk(test)

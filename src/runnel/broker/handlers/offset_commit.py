@@ -91,7 +91,8 @@ def txn_offset_commit(
         ):
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # those crash on the other (KAFKA-7296)
         return TxnOffsetCommitResponse(
-            topics=[_txn_refused(refusal(topic, code)) for topic in request.topics]
+            topics=[_txn_refused(each) for each in refused]
+            + [_txn_refused(refusal(topic, code)) for topic in accepted]
         )
 
     def commit(*, waits: bool) -> TxnAnswer | Coroutine[Any, Any, TxnAnswer]:
@@ -112,6 +113,8 @@ def txn_offset_commit(
         assert not isinstance(answer, Coroutine)
         return answer
 
+    refused: list[Refused] = []
+    accepted = request.topics
     try:
         _ensure_allowed(context, request)
     except RunnelError as error:

@@ -40,7 +40,6 @@ from runnel.wire.messages.init_producer_id import InitProducerIdRequest, InitPro
 
 R = TypeVar("R")
 FIRST_VERSION_OF_BROKERS: Final = 4
-FIRST_VERSION_WITH_ABORTABLE: Final = 5
 FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 FIRST_VERSION_WITH_FENCED: Final = 2
 FIRST_INIT_WITH_FENCED: Final = 4
@@ -209,12 +208,9 @@ def _add(
     except RunnelError as error:
         code = _told(context, error.code, FIRST_VERSION_WITH_FENCED)
         return dict.fromkeys(partitions, code), []
-    not_in_it = (
-        ErrorCode.TRANSACTION_ABORTABLE
-        if context.api_version >= FIRST_VERSION_WITH_ABORTABLE
-        else ErrorCode.INVALID_TXN_STATE
-    )
-    return dict.fromkeys(partitions, ErrorCode.NONE) | dict.fromkeys(missing, not_in_it), [shard]
+    errors = dict.fromkeys(partitions, ErrorCode.NONE)
+    errors |= dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
+    return errors, [shard]
 
 
 def _results(
