@@ -63,6 +63,7 @@ class Desk:
         self.broker = await self._start()
         self.reconnect()
         await self.broker.groups.wait_loaded()
+        await self.broker.transactions.wait_loaded()
 
     # The outlet of the connection
 

@@ -8,7 +8,7 @@ What is wrong with one partition is its own error; what is wrong with the group 
 every partition, because these responses have no other place for it.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
 from runnel.broker.admission import Claim, admit, is_asked_for, is_open
@@ -90,10 +90,7 @@ def txn_offset_commit(
             and context.api_version < FIRST_TXN_VERSION_THAT_KNOWS_LOADING
         ):
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # those crash on the other (KAFKA-7296)
-        return TxnOffsetCommitResponse(
-            topics=[_txn_refused(each) for each in refused]
-            + [_txn_refused(refusal(topic, code)) for topic in accepted]
-        )
+        return _txn_response(refused, [_txn_refused(refusal(topic, code)) for topic in accepted])
 
     def commit(*, waits: bool) -> TxnAnswer | Coroutine[Any, Any, TxnAnswer]:
         try:
@@ -101,11 +98,10 @@ def txn_offset_commit(
             unsettled = _admit(context, services, request, shard)
             if unsettled is not None:
                 return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if waits else later(unsettled)
-            topics = [_txn_refused(each) for each in refused]
-            topics += shard.machine.offsets.commit_in_transaction(request, accepted)
+            topics = shard.machine.offsets.commit_in_transaction(request, accepted)
         except RunnelError as error:
             return failed(error.code)
-        return settle([shard], TxnOffsetCommitResponse(topics=topics), failed)
+        return settle([shard], _txn_response(refused, topics), failed)
 
     async def later(unsettled: Shard[Any]) -> TxnAnswer:
         await settled(services.waiting, unsettled, COMMIT_TIMEOUT_MS)
@@ -121,7 +117,7 @@ def txn_offset_commit(
         return failed(error.code)
     accepted, refused = sort_out(context, services.image, request.topics)
     if not accepted:
-        return TxnOffsetCommitResponse(topics=[_txn_refused(each) for each in refused])
+        return _txn_response(refused, [])
     if not request.group_id:
         return failed(ErrorCode.INVALID_GROUP_ID)
     return commit(waits=False)
@@ -153,6 +149,18 @@ def _admit(
     for why in admitted.refused.values():
         raise why
     return admitted.unsettled
+
+
+def _txn_response(
+    refused: Iterable[Refused], answered: Iterable[TxnOffsetCommitResponseTopic]
+) -> TxnOffsetCommitResponse:
+    """Each topic once, though some of its partitions may have been refused before the others."""
+    topics = {each.name: _txn_refused(each) for each in refused}
+    for topic in answered:
+        found = topics.setdefault(topic.name, topic)
+        if found is not topic:
+            found.partitions += topic.partitions
+    return TxnOffsetCommitResponse(topics=list(topics.values()))
 
 
 def _txn_refused(refused: Refused) -> TxnOffsetCommitResponseTopic:
