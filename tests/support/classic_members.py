@@ -67,7 +67,9 @@ class Members:
 
     def join(self, member_id: str = "", *, version: int = NEWEST_JOIN, **given: Any) -> Any:  # noqa: ANN401  # as the machine
         """The answer, or what will be it."""
-        request = join_request(member_id, group_id=self.group_id, **given)
+        return self.ask_to_join(join_request(member_id, group_id=self.group_id, **given), version)
+
+    def ask_to_join(self, request: JoinGroupRequest, version: int = NEWEST_JOIN) -> Any:  # noqa: ANN401  # as the machine
         caller = Caller("client", "/10.0.0.1", version)
         try:
             return self.stage.machine.classic.join(request, caller)

@@ -10,6 +10,7 @@ from runnel.coordinator.groups.classic_group import ClassicGroup, ClassicState
 from runnel.coordinator.groups.classic_join import ClassicJoin
 from runnel.coordinator.groups.classic_rebalance import ClassicRebalance
 from runnel.coordinator.groups.classic_records import restore, snapshot
+from runnel.coordinator.groups.consumer_group import ConsumerGroup
 from runnel.coordinator.runtime import Deferred
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.heartbeat import HeartbeatRequest
@@ -31,9 +32,9 @@ class ClassicProtocol:
         self._rebalance = ClassicRebalance(machine.shard, machine.settings)
         self.join = ClassicJoin(machine, self._rebalance).join
 
-    def _group(self, group_id: str) -> ClassicGroup:
+    def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
         group = self._machine.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
+        if not isinstance(group, ClassicGroup | ConsumerGroup):
             raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
         return group
 
@@ -42,6 +43,8 @@ class ClassicProtocol:
     def sync(self, request: SyncGroupRequest) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
         """Raises RunnelError."""
         group = self._group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._machine.consumer.classic.sync(group, request)
         member = group.ensure_member(request.member_id, request.group_instance_id)
         _ensure_generation(group, request.generation_id)
         if _differs(request.protocol_type, group.protocol_type) or _differs(
@@ -79,6 +82,8 @@ class ClassicProtocol:
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """Raises RunnelError."""
         group = self._group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._machine.consumer.classic.heartbeat(group, request)
         member = group.ensure_member(request.member_id, request.group_instance_id)
         _ensure_generation(group, request.generation_id)
         member.extend_session()
@@ -91,6 +96,8 @@ class ClassicProtocol:
     def leave(self, group_id: str, leaving: "Sequence[MemberIdentity]") -> list[MemberResponse]:
         """Raises RunnelError."""
         group = self._group(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._machine.consumer.classic.leave(group, leaving)
         answers: list[MemberResponse] = []
         has_left = False
         for identity in leaving:
@@ -119,6 +126,18 @@ class ClassicProtocol:
             member_id = group.static_members.get(identity.group_instance_id or "", "")
         member = group.ensure_member(member_id, identity.group_instance_id)
         self._rebalance.dismiss(group, member)
+
+    # From and to the other protocol
+
+    def adopt(self, converted: ClassicGroup, *, rebalances: bool) -> None:
+        """A consumer group has become this one; the journal has it, but not all protocols."""
+        group = self._machine.groups[converted.group_id]
+        assert isinstance(group, ClassicGroup)
+        for member in group.members.values():
+            group.replace_protocols(member, converted.members[member.member_id].protocols)
+            self._rebalance.begin_session(group, member)
+        if rebalances:
+            self._rebalance.prepare(group)
 
     # The journal
 

@@ -9,6 +9,7 @@ from runnel.coordinator.groups.classic_group import ClassicGroup, ClassicState
 from runnel.coordinator.groups.classic_member import ClassicMember
 from runnel.coordinator.groups.classic_rebalance import ClassicRebalance
 from runnel.coordinator.groups.classic_records import new_group, replace_member, snapshot
+from runnel.coordinator.groups.consumer_group import ConsumerGroup
 from runnel.coordinator.runtime import Deferred
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -39,12 +40,20 @@ class ClassicJoin:
             return not_joined(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         group = self._machine.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
-            if group is not None and group.member_count:
-                return not_joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            if isinstance(group, ConsumerGroup) and group.members:
+                return self._join_consumers(group, request, caller)
             if request.member_id:
                 return not_joined(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             group = self._create(request)
         return self._join_classic(group, request, caller)
+
+    def _join_consumers(
+        self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller
+    ) -> Answer:
+        try:
+            return self._machine.consumer.classic.join(group, request, caller)
+        except RunnelError as error:
+            return not_joined(error.code)
 
     def _is_session_allowed(self, session_timeout_ms: int) -> bool:
         settings = self._machine.settings()

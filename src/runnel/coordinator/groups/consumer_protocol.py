@@ -7,10 +7,13 @@ that they change is written in one batch.
 
 from base64 import urlsafe_b64encode
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from runnel.coordinator.groups.caller import Caller
+from runnel.coordinator.groups.classic_group import ClassicGroup
+from runnel.coordinator.groups.classic_in_consumer import ClassicInConsumer
 from runnel.coordinator.groups.consumer_checks import (
     ensure_epoch,
     ensure_released,
@@ -39,8 +42,15 @@ from runnel.coordinator.groups.consumer_records import (
 )
 from runnel.coordinator.groups.consumer_sessions import Duty, Sessions
 from runnel.coordinator.groups.group import GroupType
+from runnel.coordinator.groups.migration import (
+    downgrade_records,
+    downgraded,
+    may_go_down,
+    may_go_up,
+    upgrade_records,
+)
 from runnel.coordinator.records import JournalRecord
-from runnel.errors import ErrorCode, RunnelError
+from runnel.errors import ErrorCode, RunnelError, WireError
 from runnel.wire.messages.consumer_group_describe import DescribedGroup
 from runnel.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -61,7 +71,8 @@ class ConsumerProtocol:
         self._machine = machine
         self._shard = machine.shard
         self._epochs = Epochs(machine)
-        self._sessions = Sessions(machine.shard.timer, machine.shard.clock, self._run_out)
+        self.sessions = Sessions(machine.shard.timer, machine.shard.clock, self._run_out)
+        self.classic = ClassicInConsumer(machine, self)
 
     # The journal
 
@@ -79,16 +90,17 @@ class ConsumerProtocol:
     def loaded(self) -> None:
         for group in self._machine.groups.values():
             if isinstance(group, ConsumerGroup):
-                for member in group.members.values():
-                    timeout_ms = self._session_ms(member)
-                    self._sessions.expect(
-                        group.group_id, member.member_id, Duty.HEARTBEAT, timeout_ms
-                    )
-                    self._watch_revocation(group.group_id, member)
+                self._watch(group)
+
+    def _watch(self, group: ConsumerGroup) -> None:
+        for member in group.members.values():
+            timeout_ms = self._session_ms(member)
+            self.sessions.expect(group.group_id, member.member_id, Duty.HEARTBEAT, timeout_ms)
+            self._watch_revocation(group.group_id, member)
 
     def _watch_revocation(self, group_id: str, member: ConsumerMember) -> None:
         if member.classic is None and member.state == MemberState.UNREVOKED_PARTITIONS:
-            self._sessions.expect(
+            self.sessions.expect(
                 group_id,
                 member.member_id,
                 Duty.REVOKE,
@@ -105,9 +117,9 @@ class ConsumerProtocol:
         group = self._machine.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if not isinstance(group, ConsumerGroup) or member is None:
-            self._sessions.forget(group_id, member_id)
+            self.sessions.forget(group_id, member_id)
         elif duty is not Duty.REVOKE or member.epoch == epoch:
-            self._fence(group, [member])
+            self.fence(group, [member])
 
     # Heartbeats
 
@@ -126,9 +138,7 @@ class ConsumerProtocol:
         changed = _changed(member, request, caller)
         if changed != member:
             records.append(member_record(group.group_id, changed))
-        moved = self._epochs.advance(group, member, changed, reported, records)
-        self._shard.write(records)
-        self._written(group.group_id, changed, moved)
+        moved = self.step(group, member, changed, reported, records)
         shows = (
             request.member_epoch == JOINING
             or _is_full(request)
@@ -140,6 +150,23 @@ class ConsumerProtocol:
             heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
             assignment=_told(moved.assigned) if shows else None,
         )
+
+    def step(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        changed: ConsumerMember,
+        reported: Reported | None,
+        records: list[JournalRecord],
+    ) -> ConsumerMember:
+        """A member goes on towards what it shall have; all that changes is written."""
+        moved = self._epochs.advance(group, member, changed, reported, records)
+        was_classic = not isinstance(self._machine.groups.get(group.group_id), ConsumerGroup)
+        self._shard.write(records)
+        if was_classic:
+            self._watch(self._known(group.group_id))
+        self._written(group.group_id, changed, moved)
+        return moved
 
     def _group(
         self, group_id: str, is_joining: bool, records: list[JournalRecord]
@@ -157,6 +184,16 @@ class ConsumerProtocol:
         if is_joining and group.type is GroupType.CLASSIC and not group.member_count:
             records.extend(group.tombstones())
             return ConsumerGroup(group_id)
+        if (
+            is_joining
+            and isinstance(group, ClassicGroup)
+            and may_go_up(group, self._machine.settings())
+        ):
+            records.extend(upgrade_records(group, self._machine.topics))
+            upgraded = ConsumerGroup(group_id)
+            for key, value, _ in records[len(group.tombstones()) :]:
+                upgraded.replay(key, value)
+            return upgraded
         raise RunnelError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
         )
@@ -184,9 +221,9 @@ class ConsumerProtocol:
             return group.members.get(member_id) or ConsumerMember(member_id=member_id)
         if before.classic is None:
             ensure_released(before, member_id, instance_id)
-        return self._replaced(group, before, member_id, records)
+        return self.replaced(group, before, member_id, records)
 
-    def _replaced(
+    def replaced(
         self,
         group: ConsumerGroup,
         before: ConsumerMember,
@@ -215,9 +252,9 @@ class ConsumerProtocol:
         group.checked_revision = self._machine.topics.revision
         self._epochs.regexes.maybe_look_up(group)
         if moved != changed:
-            self._sessions.done(group_id, moved.member_id, Duty.REVOKE)
+            self.sessions.done(group_id, moved.member_id, Duty.REVOKE)
             self._watch_revocation(group_id, moved)
-        self._sessions.expect(group_id, moved.member_id, Duty.HEARTBEAT, self._session_ms(moved))
+        self.sessions.expect(group_id, moved.member_id, Duty.HEARTBEAT, self._session_ms(moved))
 
     def describe(self, group_id: str) -> DescribedGroup:
         """Raises GROUP_ID_NOT_FOUND."""
@@ -252,16 +289,38 @@ class ConsumerProtocol:
             )
             self._shard.write([current_record(group.group_id, away)])
         else:
-            self._fence(group, [member])
+            self.fence(group, [member])
         return ConsumerGroupHeartbeatResponse(
             member_id=request.member_id, member_epoch=request.member_epoch
         )
 
-    def _fence(self, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
+    def fence(self, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
         """They are no longer members, and what they owned is free. Raises if it is not written."""
+        ids = {member.member_id for member in gone}
+        left = [each for each in group.members.values() if each.member_id not in ids]
+        if may_go_down(left, self._machine.settings()):
+            with suppress(WireError):  # then it goes on as it is
+                self.go_down(group, left)
+                return
         self._shard.write(self._epochs.without(group, gone))
         for member in gone:
-            self._sessions.forget(group.group_id, member.member_id)
+            self.sessions.forget(group.group_id, member.member_id)
+
+    def go_down(
+        self, group: ConsumerGroup, left: list[ConsumerMember], replaced_id: str | None = None
+    ) -> int:
+        """Only members of the classic protocol are left: the group becomes a classic one.
+
+        Its generation. It rebalances, unless all go on as they are: a static member has replaced
+        the last of the new protocol. Raises WireError, RunnelError.
+        """
+        topics = self._machine.topics
+        classic = downgraded(group, left, topics, heir_of=replaced_id)
+        self._shard.write(downgrade_records(group, classic, self._shard.clock.wall_ms()))
+        for member_id in group.members:
+            self.sessions.forget(group.group_id, member_id)
+        self._machine.classic.adopt(classic, rebalances=replaced_id is None)
+        return classic.generation_id
 
 
 def _changed(
