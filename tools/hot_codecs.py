@@ -19,7 +19,7 @@ from runnel.wire.reading import Reader
 from runnel.wire.schema import Field, Kind, schema_of
 from runnel.wire.writing import Writer
 
-HOT_APIS = (ApiKey.PRODUCE, ApiKey.FETCH)
+HOT_APIS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
 FUNCTION = "__FUNCTION__"
 
 PREAMBLE = f'''# cython: language_level=3, boundscheck=False, wraparound=False, binding=False

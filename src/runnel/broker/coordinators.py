@@ -25,7 +25,7 @@ from runnel.native.records import decode
 from runnel.ports import Clock, Workers
 
 _log = logging.getLogger(__name__)
-READ_BYTES: Final = 1024 * 1024
+READ_BYTES: Final = 256 * 1024
 STEP_MS: Final = 5  # of loading, before others have a turn
 STEP_RECORDS: Final = 64  # between looks at the clock
 SETTLE_TIMEOUT_MS: Final = 60_000
