@@ -73,7 +73,7 @@ def api_table() -> tuple[ApiRow, ...]:
         ApiRow(ApiKey.OFFSET_COMMIT, _late("offset_commit.offset_commit"), READ_GROUP),
         ApiRow(ApiKey.OFFSET_FETCH, _late("offset_fetch.offset_fetch"), DESCRIBE_GROUP),
         ApiRow(ApiKey.OFFSET_DELETE, _late("groups.offset_delete"), DELETE_GROUP),
-        ApiRow(ApiKey.TXN_OFFSET_COMMIT, _late("offset_commit.txn_offset_commit"), READ_GROUP),
+        ApiRow(ApiKey.TXN_OFFSET_COMMIT, _late("txn_offset_commit.txn_offset_commit"), READ_GROUP),
         ApiRow(ApiKey.LIST_GROUPS, _late("groups.list_groups"), DESCRIBE_GROUP),
         ApiRow(ApiKey.DESCRIBE_GROUPS, _late("groups.describe_groups"), DESCRIBE_GROUP),
         ApiRow(ApiKey.DELETE_GROUPS, _late("groups.delete_groups"), DELETE_GROUP),
