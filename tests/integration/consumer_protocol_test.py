@@ -24,6 +24,7 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "3000",
     "group.consumer.session.timeout.ms": "4000",
     "group.consumer.assignment.interval.ms": "0",
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "2",
 }
 
@@ -252,3 +253,34 @@ def test_a_killed_broker_goes_on_where_it_was(
     produce(broker, "t", numbered(60, 120))
     members.until(lambda: len(members.values) == 120)
     assert set(members.values.values()) == {1}, "no committed offset is lost"
+
+
+def test_a_live_group_moves_to_the_new_protocol_and_back(
+    broker: BrokerProcess, group: Callable[..., Members]
+) -> None:
+    """One member after the other is replaced, and all is read, once."""
+    create(broker, "t")
+    members = group("t")
+    classic = {
+        "group.protocol": "classic",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "300",
+    }
+    members.add("a", **classic)
+    members.add("b", **classic)
+    produce(broker, "t", numbered(0, 60))
+    members.until(lambda: members.are_balanced(PARTITIONS) and len(members.values) == 60)
+    members.add("new a")
+    members.until(lambda: members.are_balanced(PARTITIONS))
+    members.remove("a")
+    produce(broker, "t", numbered(60, 120))
+    members.until(lambda: members.are_balanced(PARTITIONS) and len(members.values) == 120)
+    members.remove("b")
+    members.until(lambda: members.are_balanced(PARTITIONS))
+    members.add("old again", **classic)
+    members.until(lambda: members.are_balanced(PARTITIONS))
+    members.remove("new a")
+    produce(broker, "t", numbered(120, 180))
+    members.until(lambda: members.are_balanced(PARTITIONS) and len(members.values) == 180)
+    assert set(members.values.values()) == {1}

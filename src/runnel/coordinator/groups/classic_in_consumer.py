@@ -24,7 +24,7 @@ from runnel.coordinator.groups.embedded import (
     version_of,
     write_assignment,
 )
-from runnel.coordinator.groups.migration import may_go_down
+from runnel.coordinator.groups.migration import ensure_classic_may_join, may_go_down
 from runnel.coordinator.records import JournalRecord
 from runnel.errors import ErrorCode, RunnelError, WireError
 from runnel.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -53,6 +53,7 @@ class ClassicInConsumer:
     def join(
         self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller
     ) -> JoinGroupResponse:
+        ensure_classic_may_join(group, self._machine.settings())
         is_new = not request.member_id
         random = self._machine.random
         member_id = request.member_id or _id(random.randbytes(16))
@@ -73,6 +74,7 @@ class ClassicInConsumer:
             client_id=caller.client_id,
             client_host=caller.host,
             topics=frozenset(subscription.topics),
+            regex="",
             classic=ClassicPart(
                 request.session_timeout_ms,
                 tuple((each.name, each.metadata) for each in request.protocols),
@@ -135,7 +137,8 @@ class ClassicInConsumer:
             request.protocol_name not in (None, name)
         ):
             raise RunnelError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, group.group_id)
-        if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        is_behind = group.target_epoch > member.epoch
+        if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
             self._expect_join(group, member)
             raise RunnelError(ErrorCode.REBALANCE_IN_PROGRESS, group.group_id)
         self._sessions.done(group.group_id, member.member_id, Duty.SYNC)
@@ -155,7 +158,8 @@ class ClassicInConsumer:
         _ensure_generation(member, request.generation_id)
         self._extend(group, member, classic)
         if (
-            member.epoch < group.epoch
+            member.epoch < group.target_epoch
+            or (member.epoch < group.epoch and self._consumer.is_target_due(group))
             or member.state is MemberState.UNREVOKED_PARTITIONS
             or (
                 member.state is MemberState.UNRELEASED_PARTITIONS

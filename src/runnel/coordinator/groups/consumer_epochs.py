@@ -95,8 +95,7 @@ class Epochs:
         records: list[JournalRecord],
     ) -> tuple[int, Target]:
         """The target's epoch, and what it holds for this member."""
-        now_ms = self._shard.clock.wall_ms()
-        if epoch <= group.target_epoch or not self._is_due(group, now_ms):
+        if epoch <= group.target_epoch or not self.is_target_due(group):
             return group.target_epoch, group.target_of(changed)
         members = _with(group, changed)
         settings = self._machine.settings()
@@ -107,12 +106,13 @@ class Epochs:
         for member_id, target in targets.items():
             if target != group.targets.get(member_id):
                 records.append(target_record(group.group_id, member_id, target))
+        now_ms = self._shard.clock.wall_ms()
         records.append(target_epoch_record(group.group_id, epoch, now_ms))
         return epoch, targets[changed.member_id]
 
-    def _is_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+    def is_target_due(self, group: ConsumerGroup) -> bool:
         """Not more often than the interval; a clock that was set back does not hold it up."""
-        since_ms = now_ms - group.target_timestamp_ms
+        since_ms = self._shard.clock.wall_ms() - group.target_timestamp_ms
         interval_ms = self._machine.settings().group_consumer_assignment_interval_ms
         return not group.target_timestamp_ms or not 0 <= since_ms < interval_ms
 

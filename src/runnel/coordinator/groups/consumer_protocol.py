@@ -45,8 +45,8 @@ from runnel.coordinator.groups.group import GroupType
 from runnel.coordinator.groups.migration import (
     downgrade_records,
     downgraded,
+    ensure_may_go_up,
     may_go_down,
-    may_go_up,
     upgrade_records,
 )
 from runnel.coordinator.records import JournalRecord
@@ -71,6 +71,7 @@ class ConsumerProtocol:
         self._machine = machine
         self._shard = machine.shard
         self._epochs = Epochs(machine)
+        self.is_target_due = self._epochs.is_target_due
         self.sessions = Sessions(machine.shard.timer, machine.shard.clock, self._run_out)
         self.classic = ClassicInConsumer(machine, self)
 
@@ -184,11 +185,8 @@ class ConsumerProtocol:
         if is_joining and group.type is GroupType.CLASSIC and not group.member_count:
             records.extend(group.tombstones())
             return ConsumerGroup(group_id)
-        if (
-            is_joining
-            and isinstance(group, ClassicGroup)
-            and may_go_up(group, self._machine.settings())
-        ):
+        if is_joining and isinstance(group, ClassicGroup):
+            ensure_may_go_up(group, self._machine.settings())
             records.extend(upgrade_records(group, self._machine.topics))
             upgraded = ConsumerGroup(group_id)
             for key, value, _ in records[len(group.tombstones()) :]:

@@ -37,12 +37,29 @@ UP: Final = frozenset({"upgrade", "bidirectional"})
 DOWN: Final = frozenset({"downgrade", "bidirectional"})
 
 
-def may_go_up(group: ClassicGroup, settings: GroupSettings) -> bool:
-    return (
-        settings.group_consumer_migration_policy.lower() in UP
-        and group.uses_consumer_protocol
-        and group.member_count <= settings.group_consumer_max_size
-    )
+def ensure_may_go_up(group: ClassicGroup, settings: GroupSettings) -> None:
+    """Raises GROUP_ID_NOT_FOUND: there is no such group of the new protocol."""
+    why = None
+    if settings.group_consumer_migration_policy.lower() not in UP:
+        why = "online upgrade is disabled"
+    elif not group.uses_consumer_protocol:
+        why = "the group does not use the consumer embedded protocol"
+    elif group.member_count > settings.group_consumer_max_size:
+        why = "the group size exceeds the consumer group maximum size"
+    if why is not None:
+        raise RunnelError(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+        )
+
+
+def ensure_classic_may_join(group: ConsumerGroup, settings: GroupSettings) -> None:
+    if settings.group_consumer_migration_policy.lower() == "disabled":
+        raise RunnelError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"Cannot join the consumer group {group.group_id} with the classic protocol because "
+            "the group migration is disabled.",
+        )
 
 
 def may_go_down(left: Iterable[ConsumerMember], settings: GroupSettings) -> bool:
@@ -57,8 +74,9 @@ def may_go_down(left: Iterable[ConsumerMember], settings: GroupSettings) -> bool
 
 def upgrade_records(group: ClassicGroup, topics: TopicsView) -> list[JournalRecord]:
     """Every member has what it was last assigned. Raises GROUP_ID_NOT_FOUND."""
+    taken: set[tuple[bytes, int]] = set()
     try:
-        members = [_upgraded(group, member, topics) for member in group.members.values()]
+        members = [_upgraded(group, member, topics, taken) for member in group.members.values()]
     except WireError:
         raise RunnelError(
             ErrorCode.GROUP_ID_NOT_FOUND,
@@ -83,11 +101,18 @@ def upgrade_records(group: ClassicGroup, topics: TopicsView) -> list[JournalReco
     ]
 
 
-def _upgraded(group: ClassicGroup, member: ClassicMember, topics: TopicsView) -> ConsumerMember:
+def _upgraded(
+    group: ClassicGroup, member: ClassicMember, topics: TopicsView, taken: set[tuple[bytes, int]]
+) -> ConsumerMember:
+    """What the leader gave to two of them by mistake, the first one keeps."""
     known = [each for each in member.protocols if each.name == group.protocol_name]
     subscription = read_subscription((known or member.protocols)[0].metadata)
-    parts = read_assignment(member.assignment, topics)
     epoch = group.generation_id
+    assigned: dict[bytes, dict[int, int]] = {}
+    for topic_id, indexes in read_assignment(member.assignment, topics).items():
+        free = [index for index in indexes if (topic_id, index) not in taken]
+        taken.update((topic_id, index) for index in free)
+        assigned[topic_id] = dict.fromkeys(free, epoch)
     return ConsumerMember(
         member_id=member.member_id,
         epoch=epoch,
@@ -98,7 +123,7 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: TopicsView) ->
         client_id=member.client_id,
         client_host=member.client_host,
         topics=frozenset(subscription.topics),
-        assigned={topic_id: dict.fromkeys(parts[topic_id], epoch) for topic_id in parts},
+        assigned=assigned,
         classic=ClassicPart(
             member.session_timeout_ms,
             tuple((each.name, each.metadata) for each in member.protocols),
