@@ -1,8 +1,13 @@
 """A transactional producer at a desk: its requests one by one, in the old protocol or the new."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Self
 
-from runnel.broker.coordinators import java_hash
+import pytest
+
+from runnel.broker.journal import PartitionJournal
+from runnel.broker.markers import Markers
 from runnel.errors import ErrorCode
 from runnel.native.columns import ControlType, Record
 from runnel.native.encode import encode
@@ -28,6 +33,9 @@ from tests.support.desk import Desk
 READ_COMMITTED = 1
 OLD_PRODUCE, NEW_PRODUCE = 9, 12
 OLD_END, NEW_END = 4, 5
+RETRY_S = 0.02
+# Internal topics of one partition each, which makes a restart quick.
+FEW = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 
 
 class Sender:
@@ -50,6 +58,7 @@ class Sender:
             )
             if response.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
                 break
+            await asyncio.sleep(RETRY_S)
         if not response.error_code:
             self.producer_id, self.epoch = response.producer_id, response.producer_epoch
             self.sequences.clear()
@@ -89,7 +98,12 @@ class Sender:
     ) -> PartitionProduceResponse:
         """With the partition added first, if the protocol is the old one."""
         if not self.is_new and sequence is None:
-            assert await self.add(topic, index) == [0]
+            for _ in range(50):
+                codes = await self.add(topic, index)
+                if codes != [ErrorCode.CONCURRENT_TRANSACTIONS]:
+                    break
+                await asyncio.sleep(RETRY_S)
+            assert codes == [0]
         return await self.produce(*values, topic=topic, index=index, sequence=sequence)
 
     async def produce(
@@ -185,8 +199,39 @@ class Sender:
         return shard.machine.transactions[self.transactional_id].state.label
 
 
-def journal_index(transactional_id: str, partition_count: int = 50) -> int:
-    return java_hash(transactional_id) % partition_count
+class Outage:
+    """After so many writes of coordinators, journal records and markers, nothing is written any
+    more: as in a broker that dies there. It is to be restarted before it is asked again.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after_writes: int) -> None:
+        self._monkeypatch = monkeypatch
+        self._left = after_writes
+        self.happened = False
+
+    def __enter__(self) -> Self:
+        self._context = self._monkeypatch.context()
+        patch = self._context.__enter__()
+        for owner in (PartitionJournal, Markers):
+            patch.setattr(owner, "append", self._counted(owner.append))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._context.__exit__(None, None, None)
+
+    def _counted(self, write: Callable[..., None]) -> Callable[..., None]:
+        def counted(*given: object, **options: object) -> None:
+            if not self._left:
+                self.happened = True
+                raise OutageError
+            self._left -= 1
+            write(*given, **options)
+
+        return counted
+
+
+class OutageError(Exception):
+    """The broker is no more."""
 
 
 async def committed(desk: Desk, topic: str = "t", index: int = 0) -> list[bytes | None]:

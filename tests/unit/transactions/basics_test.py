@@ -5,7 +5,7 @@ import pytest
 from runnel.errors import ErrorCode
 from tests.support.asking import create
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import Sender, committed
+from tests.support.transactions import FEW, Sender, committed
 
 BOTH = pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
 
@@ -29,7 +29,7 @@ def test_what_is_committed_is_read_and_what_is_aborted_is_not(is_new: bool) -> N
         assert sender.epoch == (4 if is_new else 0)
         assert sender.state == "CompleteAbort"
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 @BOTH
@@ -48,7 +48,7 @@ def test_all_of_it_is_there_after_a_restart(is_new: bool) -> None:
         await sender.commit()
         assert await committed(desk) == [b"one", b"two", b"three"]
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 @BOTH
@@ -69,7 +69,7 @@ def test_a_second_producer_fences_the_first(is_new: bool) -> None:
         await second.commit()
         assert await committed(desk) == [b"kept"]
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 def test_a_batch_without_its_partition_added_is_refused() -> None:
@@ -86,4 +86,4 @@ def test_a_batch_without_its_partition_added_is_refused() -> None:
         refused = await sender.produce(b"x", index=1)
         assert refused.error_code == ErrorCode.INVALID_TXN_STATE
 
-    at_desk(test)
+    at_desk(test, FEW)

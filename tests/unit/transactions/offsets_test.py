@@ -6,7 +6,7 @@ from runnel.errors import ErrorCode
 from tests.support.asking import create
 from tests.support.asking_groups import fetch_offsets, find
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import Sender
+from tests.support.transactions import FEW, Sender
 
 BOTH = pytest.mark.parametrize("is_new", [False, True], ids=["old", "new"])
 
@@ -39,7 +39,7 @@ def test_offsets_count_when_the_transaction_commits(is_new: bool) -> None:
         await desk.restart()
         assert await offset(desk) == 7
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 def test_a_group_that_was_not_added_is_refused() -> None:
@@ -53,7 +53,7 @@ def test_a_group_that_was_not_added_is_refused() -> None:
         await sender.commit()
         assert await offset(desk) == 1
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 @BOTH
@@ -70,7 +70,7 @@ def test_a_zombies_offsets_are_refused(is_new: bool) -> None:
         await sender.commit()
         assert await offset(desk) == 8
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 def test_a_stale_generation_is_refused_and_nothing_is_pending() -> None:
@@ -84,4 +84,4 @@ def test_a_stale_generation_is_refused_and_nothing_is_pending() -> None:
         await sender.abort()
         assert await offset(desk) == -1
 
-    at_desk(test)
+    at_desk(test, FEW)

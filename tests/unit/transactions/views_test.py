@@ -16,7 +16,7 @@ from runnel.wire.messages.write_txn_markers import (
 )
 from tests.support.asking import create
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import Sender, committed
+from tests.support.transactions import FEW, Sender, committed
 
 
 async def ids(desk: Desk, version: int = 2, **filters: object) -> list[str]:
@@ -47,7 +47,7 @@ def test_transactions_are_listed_by_state_producer_duration_and_pattern() -> Non
         bad = await desk.ask(ListTransactionsRequest(transactional_id_pattern="(a"))
         assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 def test_a_transaction_is_described_with_its_partitions() -> None:
@@ -67,7 +67,7 @@ def test_a_transaction_is_described_with_its_partitions() -> None:
         assert nobody.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         assert empty.error_code == ErrorCode.INVALID_REQUEST
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 def marker(
@@ -113,7 +113,7 @@ def test_a_hanging_transaction_is_found_and_aborted_by_a_marker(version: int) ->
         await other.commit()
         assert await committed(desk) == [b"seen"]
 
-    at_desk(test)
+    at_desk(test, FEW)
 
 
 def test_markers_of_the_past_are_refused() -> None:
@@ -139,4 +139,4 @@ def test_markers_of_the_past_are_refused() -> None:
         stale = marker(sender, epoch + 2, coordinator_epoch=-1)
         assert await told(desk, stale) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
-    at_desk(test)
+    at_desk(test, FEW)

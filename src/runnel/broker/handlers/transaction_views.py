@@ -4,14 +4,11 @@ Version notes: ListTransactions v1 filters by how long a transaction runs, v2 by
 transactional ids, which is RE2's, so that no pattern takes longer than the text is long.
 """
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
-
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
+from runnel.coordinator.groups.topic_regex import compile_regex
 from runnel.coordinator.runtime import Shard
 from runnel.coordinator.transactions.listing import Filter, described, listed
 from runnel.coordinator.transactions.machine import TransactionMachine, ensure_transactional_id
@@ -76,8 +73,9 @@ def list_transactions(
 
     if services.transactions.is_loading():
         return failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    pattern = request.transactional_id_pattern
     try:
-        matches = _pattern(request.transactional_id_pattern)
+        matches = compile_regex(pattern) if pattern else None  # none and the empty one mean all
     except RunnelError as error:
         return failed(error.code)
     states = [LABELS[name] for name in request.state_filters if name in LABELS]
@@ -103,17 +101,3 @@ def list_transactions(
         ],
     )
     return settle(shards, response, failed)
-
-
-def _pattern(pattern: str | None) -> Callable[[str], object] | None:
-    """Nothing and the empty pattern mean all, as in Kafka. Raises INVALID_REGULAR_EXPRESSION."""
-    if not pattern:
-        return None
-    re2: Any = import_module("re2")  # few brokers ever see a pattern
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        fullmatch: Callable[[str], object] = re2.compile(pattern, options).fullmatch
-    except re2.error as error:
-        raise RunnelError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
-    return fullmatch
