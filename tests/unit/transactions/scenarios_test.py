@@ -10,7 +10,6 @@ from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.encode import encode
 from tests.support.asking import create, produce
-from tests.support.asking import produce as produce_plainly
 from tests.support.desk import Desk, at_desk
 from tests.support.transactions import FEW, Outage, Sender, committed
 
@@ -372,11 +371,19 @@ def test_clients_may_not_write_transactional_or_control_batches_on_their_own() -
         sender = Sender(desk)
         await sender.init()
         record = [Record(b"k", b"v", desk.clock.wall_ms())]
-        options = {"producer_id": sender.producer_id, "producer_epoch": 0, "base_sequence": 0}
-        plain = await produce_plainly(desk, bytes(encode(record, transactional=True, **options)))
-        assert plain.error_code == ErrorCode.INVALID_TXN_STATE
-        control = bytes(encode(record, transactional=True, control=True, **options))
-        assert (await produce_plainly(desk, control)).error_code == ErrorCode.INVALID_RECORD
+        for control, code in (
+            (False, ErrorCode.INVALID_TXN_STATE),
+            (True, ErrorCode.INVALID_RECORD),
+        ):
+            batch = encode(
+                record,
+                producer_id=sender.producer_id,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=True,
+                control=control,
+            )
+            assert (await produce(desk, bytes(batch))).error_code == code
         assert log_end(desk) == 0
 
     at_desk(test, FEW)
