@@ -28,6 +28,8 @@ Start = Callable[[], Awaitable[server.Broker]]
 class Desk:
     """One connection to a broker that runs on the loop of the test."""
 
+    disk: SimDisk  # of the first desk
+
     def __init__(
         self,
         broker: server.Broker,
@@ -162,5 +164,6 @@ async def _run(
             return broker
 
         desk = Desk(await start(), clock, start)
+        desk.disk = disk
         await test(desk)
         await desk.broker.stop()

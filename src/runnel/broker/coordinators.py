@@ -192,11 +192,18 @@ class Coordinators(Generic[M]):
             shard = await self._to_load.get()
             try:
                 await self._load(shard)
-            except (RunnelError, WireError) as error:
-                _log.error("%s-%d cannot be loaded: %s", self.topic, shard.index, error)
-                if shard.is_open:
-                    self._close(shard)  # its groups have no coordinator; the others have theirs
+            except (RunnelError, WireError, OSError) as error:
+                self._give_up(shard, str(error))
+            except Exception as error:  # noqa: BLE001  # our own bug: the other shards must not pay
+                _log.exception("%s-%d", self.topic, shard.index)
+                self._give_up(shard, repr(error))
             self._to_load.task_done()
+
+    def _give_up(self, shard: Shard[M], why: str) -> None:
+        """What it holds has no coordinator then, until a new leader or the next start tries."""
+        _log.error("%s-%d cannot be loaded: %s", self.topic, shard.index, why)
+        if shard.is_open:
+            self._close(shard)
 
     async def wait_loaded(self) -> None:
         """Until all that are led by now are loaded, or cannot be."""

@@ -72,7 +72,16 @@ class Timers:
         return self._heap[0][0] if self._heap else NEVER_MS
 
     def run_due(self, now_ms: int) -> None:
-        while self._heap and self._heap[0][0] <= now_ms:
-            at_ms, _, timer = heapq.heappop(self._heap)
-            if timer.came_up(at_ms, now_ms):
-                timer.work()
+        """What is started meanwhile waits for the next call, so that long work can give way."""
+        last, started = self._count, []
+        try:
+            while self._heap and self._heap[0][0] <= now_ms:
+                entry = heapq.heappop(self._heap)
+                at_ms, number, timer = entry
+                if number > last:
+                    started.append(entry)
+                elif timer.came_up(at_ms, now_ms):
+                    timer.work()
+        finally:
+            for entry in started:
+                heapq.heappush(self._heap, entry)

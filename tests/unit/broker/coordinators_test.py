@@ -1,0 +1,239 @@
+"""The runtime under coordinators: nothing is told that may be lost, and a refusal changes nothing.
+
+Method: a broker at a desk; its journal is `__consumer_offsets`, its leadership is given and taken
+as the cluster would.
+"""
+
+import asyncio
+import errno
+
+import pytest
+
+from runnel.broker.partition import Partition
+from runnel.client.raw import decode_reply, encode_frame
+from runnel.coordinator.groups.machine import GroupMachine
+from runnel.coordinator.runtime import Shard
+from runnel.errors import ErrorCode, WireError
+from runnel.wire.messages.list_groups import ListGroupsRequest
+from runnel.wire.messages.offset_commit import OffsetCommitRequest
+from tests.support.asking import create
+from tests.support.asking_groups import commit, commit_request, fetch_offsets, find
+from tests.support.desk import Desk, at_desk
+
+COMMIT_VERSION = 9
+SYNCED = {"runnel.durability": "ack"}
+
+
+def _partition(desk: Desk, group: str = "g") -> Partition:
+    index = desk.broker.groups.index_of(group)
+    return desk.broker.partitions.get("__consumer_offsets", index)
+
+
+def _send(desk: Desk, request: OffsetCommitRequest) -> None:
+    desk.put(encode_frame(request, COMMIT_VERSION, correlation_id=7, client_id="desk"))
+
+
+async def _codes(desk: Desk) -> list[int]:
+    _, response = decode_reply(8, COMMIT_VERSION, await desk.next_frame())
+    return [each.error_code for topic in response.topics for each in topic.partitions]
+
+
+def _resign(desk: Desk, partition: Partition) -> None:
+    partition.resign(2, partition.leader_epoch + 1)
+    desk.broker.groups.role_changed(partition)
+
+
+def _lead(desk: Desk, partition: Partition) -> None:
+    partition.lead(1, partition.leader_epoch + 1, 1, 1)
+    desk.broker.groups.role_changed(partition)
+
+
+def test_a_reply_waits_for_the_disk_where_the_disk_decides() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        partition = _partition(desk)
+        _send(desk, commit_request({0: 5}))
+        assert partition.log.log_end_offset == 1
+        assert not desk.has_reply
+        assert await _codes(desk) == [0]
+        assert partition.log.flushed_offset == partition.high_watermark == 1
+
+    at_desk(test, SYNCED)
+
+
+def test_a_coordinator_demoted_between_append_and_high_watermark() -> None:
+    """S22 (KAFKA-20634): it does not say that it committed; the next one has what the log has."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        assert await commit(desk, {0: 1}) == [0]
+        partition = _partition(desk)
+        _send(desk, commit_request({0: 5}))
+        assert partition.log.log_end_offset == 2
+        _resign(desk, partition)
+        assert await _codes(desk) == [ErrorCode.NOT_COORDINATOR]
+        assert await commit(desk, {0: 9}) == [ErrorCode.NOT_COORDINATOR]
+        partition.log.truncate_to(1)  # as the new leader would have it
+        _lead(desk, partition)
+        await desk.broker.groups.wait_loaded()
+        assert await fetch_offsets(desk) == {("t", 0): (1, "", 0)}
+
+    at_desk(test, SYNCED)
+
+
+def test_a_high_watermark_of_another_epoch_acknowledges_nothing() -> None:
+    """R38: the log goes on, in an epoch in which others may have written these offsets."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        partition = _partition(desk)
+        _send(desk, commit_request({0: 5}))
+        _resign(desk, partition)
+        _lead(desk, partition)
+        assert await _codes(desk) == [ErrorCode.NOT_COORDINATOR]
+        await desk.broker.groups.wait_loaded()
+        assert await fetch_offsets(desk) == {("t", 0): (5, "", 0)}  # unknown outcome: it is there
+        assert await commit(desk, {0: 6}) == [0]
+
+    at_desk(test, SYNCED)
+
+
+def test_a_read_waits_for_what_it_has_seen() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        partition = _partition(desk)
+        _send(desk, commit_request({0: 5}))
+        reading = asyncio.ensure_future(fetch_offsets(_other_desk(desk)))
+        await asyncio.sleep(0)
+        assert partition.high_watermark == 0
+        assert await reading == {("t", 0): (5, "", 0)}
+        assert partition.high_watermark == 1
+
+    at_desk(test, SYNCED)
+
+
+def _other_desk(desk: Desk) -> Desk:
+    return Desk(desk.broker, desk.clock)
+
+
+def test_a_full_disk_is_an_error_and_nothing_has_changed() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        assert await commit(desk, {0: 1}) == [0]
+        desk.disk.fail("write", errno.ENOSPC, path="__consumer_offsets")
+        assert await commit(desk, {0: 5}) == [ErrorCode.NOT_COORDINATOR]
+        machine = desk.broker.groups.shard_of("g").machine
+        found = machine.offsets.committed.get("g", "t", 0)
+        assert found is not None
+        assert found.offset == 1
+        desk.disk.heal()
+        await desk.restart()
+        assert await fetch_offsets(desk) == {("t", 0): (1, "", 0)}
+
+    at_desk(test)
+
+
+def test_until_it_is_loaded_clients_are_told_to_come_again() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        for offset in range(200):
+            await commit(desk, {0: offset})
+        partition = _partition(desk)
+        _resign(desk, partition)
+        _lead(desk, partition)
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert await commit(desk, {0: 5}) == [loading]
+        assert (await desk.ask(ListGroupsRequest())).error_code == loading
+        await desk.broker.groups.wait_loaded()
+        assert await fetch_offsets(desk) == {("t", 0): (199, "", 0)}
+
+    at_desk(test)
+
+
+def test_leadership_may_end_while_it_is_loaded() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        await commit(desk, {0: 5})
+        partition = _partition(desk)
+        for _ in range(3):
+            _resign(desk, partition)
+            _lead(desk, partition)
+        _resign(desk, partition)
+        await desk.broker.groups.wait_loaded()
+        assert await commit(desk, {0: 6}) == [ErrorCode.NOT_COORDINATOR]
+        _lead(desk, partition)
+        await desk.broker.groups.wait_loaded()
+        assert await fetch_offsets(desk) == {("t", 0): (5, "", 0)}
+
+    at_desk(test)
+
+
+@pytest.mark.parametrize("error", [WireError("a bad record"), KeyError("a bug")])
+def test_a_journal_that_cannot_be_read_costs_its_groups_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        await commit(desk, {0: 5})
+        await commit(desk, {0: 7}, group="other")
+        assert _partition(desk) is not _partition(desk, "other")
+        partition = _partition(desk)
+        _resign(desk, partition)
+        with monkeypatch.context() as patched:
+            patched.setattr(Shard, "replay", _raising(error))
+            _lead(desk, partition)
+            await desk.broker.groups.wait_loaded()
+        assert await commit(desk, {0: 6}) == [ErrorCode.NOT_COORDINATOR]
+        assert await fetch_offsets(desk, group="other") == {("t", 0): (7, "", 0)}
+        assert len((await desk.ask(ListGroupsRequest())).groups) == 1
+
+    at_desk(test)
+
+
+def _raising(error: Exception) -> object:
+    def replay(_self: object, *_record: object) -> None:
+        raise error
+
+    return replay
+
+
+def test_timers_of_a_shard_that_was_closed_do_nothing() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        shard: Shard[GroupMachine] = desk.broker.groups.shard_of("g")
+        done: list[str] = []
+        shard.after(1000, lambda: done.append("open"))
+        await asyncio.sleep(1.1)
+        shard.after(1000, lambda: done.append("closed"))
+        _resign(desk, _partition(desk))
+        await asyncio.sleep(1.1)
+        assert done == ["open"]
+
+    at_desk(test)
+
+
+def test_whoever_waits_hears_of_the_end() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        shard = desk.broker.groups.shard_of("g")
+        deferred = shard.defer()
+        deferred.answer("first")
+        deferred.answer("second")
+        assert deferred.response == "first"
+        assert deferred not in shard.deferred
+        waiting = shard.defer()
+        _resign(desk, _partition(desk))
+        assert not shard.is_open
+        assert waiting.response is None  # its request asks the shard, which says NOT_COORDINATOR
+
+    at_desk(test)
