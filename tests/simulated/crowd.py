@@ -48,6 +48,7 @@ class Crowd:
         self._clients: list[Client] = [
             *self._members(),
             *self._bankers(),
+            *self._copiers(),
             *self._readers(),
         ]
 
@@ -93,7 +94,7 @@ class Crowd:
             for number, transactional_id in enumerate(("alone", "shared", "shared"))
         ]
 
-    def copiers(self) -> list[Copier]:
+    def _copiers(self) -> list[Copier]:
         pairs = list(zip(SOURCE.partitions, COPY.partitions, strict=True))
         return [
             Copier(
@@ -136,7 +137,7 @@ class Crowd:
                 for event in events
             ):
                 self._world.failures.append(f"no-progress: group {group} after the faults ended")
-        for kind, whose in (("bankers", "b"),):
+        for kind, whose in (("bankers", "b"), ("copiers", "copier")):
             if not any(
                 isinstance(event, Transaction)
                 and event.client.startswith(whose)
