@@ -19,7 +19,7 @@ from tests.simulated.member import Member, Pace
 from tests.simulated.rpc import LostError, Rpc
 from tests.simulated.transactional import TIMEOUT_MS
 from tests.simulated.world import COPY, LEDGER, SOURCE, World
-from tests.support.coordinated import Coordinated, Grant, Transaction
+from tests.support.coordinated import Commit, Coordinated, Grant, Transaction
 from tests.support.history import Outcome, Record
 
 GROUP_TOPICS: Final = {"ack": 2, "os": 1}
@@ -133,7 +133,9 @@ class Crowd:
         events = self.coordinated.events
         for group in (CLASSIC, CONSUMER):
             if not any(
-                isinstance(event, Grant) and event.group == group and event.ended > healed
+                (isinstance(event, Grant) or (isinstance(event, Commit) and _is_ok(event)))
+                and event.group == group
+                and event.ended > healed
                 for event in events
             ):
                 self._world.failures.append(f"no-progress: group {group} after the faults ended")
@@ -183,3 +185,7 @@ class Crowd:
             source: [original(value) for _, value in found[target]]
             for source, target in zip(SOURCE.partitions, COPY.partitions, strict=True)
         }
+
+
+def _is_ok(commit: Commit) -> bool:
+    return commit.outcome is Outcome.OK

@@ -113,7 +113,7 @@ class Member:
                 self.counts[f"leaves that failed: {error}"] += 1
         self.forget()
         if not is_last:
-            await asyncio.sleep(self.chance.expovariate(1 / self.pace.away_s))
+            await asyncio.sleep(self.chance.uniform(0.0, 2 * self.pace.away_s))
 
     @property
     def identity(self) -> str:

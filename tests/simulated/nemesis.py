@@ -116,4 +116,5 @@ class Nemesis:
         self._world.disk.heal()
         self._world.network.faults.cut = 0.0
         self._world.network.faults.slow = 0.0
+        self._world.network.faults.late = 0.0
         self._world.clock.jumped_ms = 0

@@ -7,6 +7,8 @@ What it may do, all drawn from one seeded generator:
     a reply lost after the request took effect. What was under way before the break still arrives,
     so a request may take effect long after its sender gave up;
   - a break may be silent: then only a timeout tells;
+  - requests may hang on the way for seconds, and arrive after their sender has sent them again on
+    another connection;
   - a peer may read slowly, so that replies wait in the broker and slices of files are read late;
   - a slice may be cold, and then waits for the broker's own warming before it is sent.
 """
@@ -43,6 +45,7 @@ class Faults:
     cut: float = 0.3
     silent: float = 0.3  # of the cuts
     slow: float = 0.1
+    late: float = 0.0
     latency_ms: float = 3.0
 
 
@@ -53,6 +56,7 @@ class NetworkCounts:
     half_frames: int = 0
     silent_cuts: int = 0
     slow_readers: int = 0
+    late_requests: int = 0
     slices_warmed: int = 0
     refused: int = 0
 
@@ -68,6 +72,8 @@ class Stream:
         self._left = cut_after
         self._last_at = 0.0
         self._under_way: deque[Callable[[], None]] = deque()
+        self.late_after: int | None = None  # bytes; then everything hangs for `late_s`
+        self.late_s = 0.0
         self.broken: Callable[[], None] = lambda: None
 
     def send(self, data: bytes) -> None:
@@ -77,6 +83,12 @@ class Stream:
             data = data[: self._left]
             self._left -= len(data)
         chance = self._network.chance
+        if self.late_after is not None:
+            self.late_after -= len(data)
+            if self.late_after < 0:
+                self.late_after = None
+                self._last_at = self._network.loop.time() + self.late_s
+                self._network.counts.late_requests += 1
         while data:
             size = len(data) if chance.random() < 0.7 else chance.randint(1, len(data))
             self.then(partial(self._deliver, data[:size]))
@@ -247,6 +259,9 @@ class Link:
         server = self.server = ServerEnd(self, process, broker, host)
         self.to_server = Stream(network, server.arrive, cuts[0])
         self.to_client = Stream(network, lambda data: self.receive(data), cuts[1])
+        if faults.late and chance.random() < faults.late:
+            self.to_server.late_after = int(chance.expovariate(1 / 2000))
+            self.to_server.late_s = chance.uniform(0.5, 6.0)
         self.to_server.broken = self.to_client.broken = self._break
         self._is_broken = False
 

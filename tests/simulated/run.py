@@ -39,7 +39,7 @@ from tests.support.coordinated_checker import check_coordinated, check_copy
 from tests.support.history import Outcome, Record, Send
 
 FAULTY_SECONDS: Final = 30.0
-CALM_SECONDS: Final = 4.0
+CALM_SECONDS: Final = 6.0
 PRODUCE_VERSIONS: Final = (3, 7, 8, 9, 12, 13)
 FETCH_VERSIONS: Final = (4, 6, 7, 11, 12, 13, 15, 16, 18)
 CODECS: Final = (
@@ -65,6 +65,7 @@ MUST_HAPPEN: Final = (
     "network: silent_cuts",
     "network: slow_readers",
     "network: slices_warmed",
+    "network: late_requests",
     "nemesis: set clock",
     "crashes while starting",
     "clean stops",
@@ -84,6 +85,17 @@ MUST_HAPPEN: Final = (
     "acknowledged_and_read",
     "settings altered",
     "settings in doubt",
+    "grants",
+    "members died",
+    "members left",
+    "commits_ok",
+    "transactions_ok",
+    "transactions_fail",
+    "transactions_unknown",
+    "transactions left open",
+    "producers fenced",
+    "copiers fenced",
+    "records copied",
 )
 
 

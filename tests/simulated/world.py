@@ -136,7 +136,12 @@ class World:
         self.network = Network(
             loop,
             self.chance_for("network"),
-            Faults(cut=chance.choice((0.0, 0.2, 0.6)), slow=0.1, latency_ms=chance.uniform(0.3, 8)),
+            Faults(
+                cut=chance.choice((0.0, 0.2, 0.6)),
+                slow=0.1,
+                latency_ms=chance.uniform(0.3, 8),
+                late=chance.choice((0.0, 0.1, 0.3)),
+            ),
         )
         self.store = FakeStore(
             self.chance_for("store"), StoreFaults(unknown=0.05, delay_ms=5, compact=0.02)
