@@ -23,6 +23,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from tests.support.reading import place_of
+
 INPUT: Final = "input"
 OUTPUT: Final = "output"
 GROUP: Final = "exactly-once"
@@ -47,7 +49,8 @@ def take(consumer: Consumer, count: int, patience_s: float) -> list[Message]:
 def next_positions(messages: list[Message]) -> list[TopicPartition]:
     after: dict[int, int] = {}
     for message in messages:
-        after[message.partition()] = message.offset() + 1
+        place = place_of(message)
+        after[place.partition] = place.offset + 1
     return [TopicPartition(INPUT, index, offset) for index, offset in sorted(after.items())]
 
 
@@ -78,7 +81,7 @@ def copy(consumer: Consumer, producer: Producer, per_transaction: int) -> None:
     producer.begin_transaction()
     try:
         for message in messages:
-            producer.produce(OUTPUT, message.value(), partition=message.partition())
+            producer.produce(OUTPUT, message.value(), partition=place_of(message).partition)
             producer.poll(0)
         retrying(
             producer,

@@ -21,11 +21,13 @@ from typing import Final
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.integration.copier import FAST, INPUT, OUTPUT
 from tests.support.kafka_tools import KafkaBroker
 from tests.support.process import ROOT, BrokerProcess, environment
+from tests.support.reading import place_of
 
 PARTITIONS: Final = 4
 TRANSACTIONAL_ID: Final = "the-copier"
@@ -139,7 +141,8 @@ class Output:
     def poll(self) -> None:
         for message in self._consumer.consume(2000, IDLE_S):
             if message.error() is None:
-                self.values[message.partition()].append(int(message.value() or b"-1"))
+                index = place_of(message).partition
+                self.values[index].append(int(message.value() or b"-1"))
 
     def drain(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
