@@ -21,9 +21,10 @@ from runnel.config.cleaning import CleanerSettings
 from runnel.errors import RunnelError
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Clock, Disk, Workers
+from runnel.storage.cleaned_segment import cleaned_paths
 from runnel.storage.cleaning_plan import Cleanable, CleaningPlan, Limits, cleanable, plan
 from runnel.storage.log import Log
-from runnel.storage.rewriting import Cleaned, cleaned_paths, rewrite
+from runnel.storage.rewriting import Cleaned, rewrite
 from runnel.storage.segment import Segment
 from runnel.types import TopicPartition
 

@@ -709,6 +709,56 @@ cdef inline void hash_key(
     second[0] = v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
+cdef enum:
+    BATCH_HEADER = 61
+    BATCH_OVERHEAD = 12
+    BATCH_MAGIC = 2
+    NOT_PLAIN = 0x37  # compressed, transactional or control
+    HORIZON = 0x40
+
+
+cdef inline uint64_t big_endian(const uint8_t* at, int size) noexcept nogil:
+    cdef uint64_t value = 0
+    cdef int i
+    for i in range(size):
+        value = (value << 8) | at[i]
+    return value
+
+
+cdef inline void put_big_endian(uint8_t* at, int size, uint64_t value) noexcept nogil:
+    cdef int i
+    for i in range(size):
+        at[size - 1 - i] = <uint8_t>value
+        value >>= 8
+
+
+cdef inline int64_t plain_batch(
+    const uint8_t* at, int64_t left, Batch* batch, int* attributes
+) noexcept nogil:
+    """The size of the whole, plain batch at `at`, 0 for anything else."""
+    cdef int64_t size, count
+    if left < BATCH_HEADER or at[16] != BATCH_MAGIC:
+        return 0
+    size = <int32_t>big_endian(at + 8, 4)
+    size += BATCH_OVERHEAD
+    attributes[0] = <int>big_endian(at + 21, 2)
+    if size < BATCH_HEADER or size > left or attributes[0] & NOT_PLAIN:
+        return 0
+    count = <int32_t>big_endian(at + 57, 4)
+    batch.base_offset = <int64_t>big_endian(at, 8)
+    batch.last_offset_delta = <int32_t>big_endian(at + 23, 4)
+    batch.base_timestamp = <int64_t>big_endian(at + 27, 8)
+    batch.max_timestamp = <int64_t>big_endian(at + 35, 8)
+    if count <= 0 or batch.base_offset < 0 or batch.last_offset_delta < 0:
+        return 0
+    batch.at = at + BATCH_HEADER
+    batch.end = at + size
+    batch.log_append_time = (attributes[0] & LOG_APPEND_TIME) != 0
+    batch.record_count = count
+    batch.index = 0
+    return size
+
+
 cdef class OffsetMap:
     """The last offset of each key, by a hash of 128 bits, in a table of fixed size."""
 
@@ -848,6 +898,137 @@ cdef class OffsetMap:
             raise faults.fault(status, batch.index, batch.base_offset)
         PyByteArray_Resize(out, kept.size)
         return kept.count, kept.tombstones, kept.max_timestamp, out
+
+    def add_plain(self, chunk, int64_t position, int64_t from_offset, crc32c):
+        """`add` for a run of batches that need no other look.
+
+        The position after the last of them, and the offset of the first key that found no room or
+        -1. A batch with a wrong CRC ends the run.
+        """
+        cdef Py_buffer view
+        cdef Batch batch
+        cdef int64_t size, left = -1
+        cdef int status = OK, attributes = 0
+        cdef const uint8_t* start
+        whole = memoryview(chunk)
+        PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+        try:
+            start = <const uint8_t*>view.buf
+            while left < 0:
+                size = plain_batch(start + position, view.len - position, &batch, &attributes)
+                if size == 0:
+                    break
+                if crc32c(whole[position + 21 : position + size]) != big_endian(
+                    start + position + 17, 4
+                ):
+                    break
+                if batch.base_offset + batch.last_offset_delta >= from_offset:
+                    status = self.add_batch(&batch, from_offset, &left)
+                    if status != OK:
+                        break
+                position += size
+        finally:
+            PyBuffer_Release(&view)
+        if status != OK:
+            raise faults.fault(status, batch.index, batch.base_offset)
+        return position, left
+
+    def retain_plain(
+        self,
+        chunk,
+        int64_t position,
+        int64_t up_to_offset,
+        int64_t end_offset,
+        int64_t now_ms,
+        producers,
+        crc32c,
+        int64_t interval_bytes,
+        target,
+    ):
+        """`retain` for a run of batches whose fate is plain: where it ended, and what is left.
+
+        Left to the caller are batches that would become empty and may have to stay, those that
+        get a delete horizon, and all that `add_plain` leaves. `target` says where the new segment
+        is: its size, the position indexed last, its largest time and the offset of that. The new
+        position, the bytes, the index entries (offset, position, time, offset of it), the target.
+        """
+        cdef Py_buffer view
+        cdef Batch batch
+        cdef Kept kept
+        cdef int64_t size, last_offset, max_timestamp, written = 0
+        cdef int64_t at, indexed_at, greatest, greatest_offset
+        cdef int status = OK, attributes = 0
+        cdef bint has_horizon
+        cdef const uint8_t* raw
+        cdef uint8_t* out
+        at, indexed_at, greatest, greatest_offset = target
+        whole = memoryview(chunk)
+        buffer = PyByteArray_FromStringAndSize(NULL, len(whole) - position)
+        out = <uint8_t*>PyByteArray_AS_STRING(buffer)
+        entries = []
+        PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+        try:
+            while True:
+                raw = <const uint8_t*>view.buf + position
+                size = plain_batch(raw, view.len - position, &batch, &attributes)
+                if size == 0:
+                    break
+                if crc32c(whole[position + 21 : position + size]) != big_endian(raw + 17, 4):
+                    break
+                has_horizon = (attributes & HORIZON) != 0
+                status = self.retain_batch(
+                    &batch, up_to_offset, has_horizon and batch.base_timestamp <= now_ms,
+                    out + written + BATCH_HEADER, &kept,
+                )
+                if status != OK:
+                    break
+                last_offset = batch.base_offset + batch.last_offset_delta
+                if kept.tombstones > 0 and not has_horizon:
+                    break
+                if kept.count == 0:
+                    if (
+                        last_offset + 1 == end_offset
+                        or <int64_t>big_endian(raw + 43, 8) in producers
+                    ):
+                        break
+                    position += size
+                    continue
+                if kept.count == batch.record_count:
+                    memcpy(out + written, raw, BATCH_HEADER)
+                    max_timestamp = batch.max_timestamp
+                else:
+                    memcpy(out + written, raw, BATCH_HEADER)
+                    max_timestamp = batch.max_timestamp
+                    if not batch.log_append_time:
+                        max_timestamp = kept.max_timestamp
+                    put_big_endian(out + written + 8, 4, BATCH_HEADER - BATCH_OVERHEAD + kept.size)
+                    put_big_endian(out + written + 35, 8, <uint64_t>max_timestamp)
+                    put_big_endian(out + written + 57, 4, kept.count)
+                    put_big_endian(
+                        out + written + 17,
+                        4,
+                        crc32c(buffer_part(buffer, written + 21, written + BATCH_HEADER + kept.size)),
+                    )
+                if max_timestamp > greatest:
+                    greatest = max_timestamp
+                    greatest_offset = last_offset
+                if at - indexed_at > interval_bytes:
+                    indexed_at = at
+                    entries.append((last_offset, at, greatest, greatest_offset))
+                written += BATCH_HEADER + kept.size
+                at += BATCH_HEADER + kept.size
+                position += size
+        finally:
+            PyBuffer_Release(&view)
+        if status != OK:
+            raise faults.fault(status, batch.index, batch.base_offset)
+        PyByteArray_Resize(buffer, written)
+        return position, buffer, entries, (at, indexed_at, greatest, greatest_offset)
+
+
+cdef buffer_part(bytearray buffer, int64_t start, int64_t end):
+    """A copy, so that no view of the buffer is left that would keep it from being cut."""
+    return buffer[start:end]
 
 
 cdef inline int varlong_size(int64_t value) noexcept nogil:

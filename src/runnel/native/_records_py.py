@@ -8,13 +8,16 @@ Every read is checked against the end of its record, and that against the end of
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from runnel.native import faults
 from runnel.native.columns import BinaryColumn, HeaderColumns
 from runnel.ports import Readable
 from runnel.wire.batch import LOG_APPEND_TIME, BatchHeader
+from runnel.wire.crc import Crc32c
+
+Target = tuple[int, int, int, int]  # see `_records.pyx: retain_plain`
 
 _NO_TIMESTAMP: Final = -1
 _VARINT_BYTES: Final = 5
@@ -242,6 +245,27 @@ class OffsetMap:
                 max_timestamp = max(max_timestamp, timestamp)
                 out += view[at : fields.end]
         return count, tombstones, max_timestamp, out
+
+    def add_plain(
+        self, chunk: Readable, position: int, from_offset: int, crc32c: Crc32c
+    ) -> tuple[int, int]:
+        """The compiled twin takes whole runs of batches here; one by one they fare the same."""
+        return position, -1
+
+    def retain_plain(
+        self,
+        chunk: Readable,
+        position: int,
+        up_to_offset: int,
+        end_offset: int,
+        now_ms: int,
+        producers: Container[int],
+        crc32c: Crc32c,
+        interval_bytes: int,
+        target: Target,
+    ) -> tuple[int, bytearray, list[Target], Target]:
+        """As `add_plain`: this one leaves every batch to its caller."""
+        return position, bytearray(), [], target
 
 
 def rebased(header: BatchHeader, payload: Readable, base_timestamp: int) -> bytearray:

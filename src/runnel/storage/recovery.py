@@ -224,8 +224,7 @@ def _recover(
                 files.remove_segment(disk, later.base_offset)
             del segments[slot + 1 :]
             break
-        segment.index_max_timestamp()
-        segment.is_active = False
+        segment.close_for_writing()
         segment.next_offset = follower.base_offset
     return producers, segments[first:]
 

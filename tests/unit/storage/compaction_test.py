@@ -8,87 +8,19 @@ from runnel.native.columns import Record
 from runnel.native.compression import Compression
 from runnel.native.encode import encode
 from runnel.storage.cleaning_plan import cleanable
-from runnel.storage.log import Log
-from runnel.storage.store import LogStore
 from runnel.wire.batch import DELETE_HORIZON, BatchHeader
-from tests.simulated.disk import SimDisk
-from tests.support.batches import make_marker
 from tests.support.compacting import LIMITS, Seen, clean, committed, headers, latest
-from tests.support.stores import ManualClock, flush, open_log, read_all
+from tests.support.stores import read_all
+from tests.support.writing import T0, World
 
 CONFIG = LogConfig(
     segment_bytes=1 << 20, index_interval_bytes=100, cleanup_policy=frozenset({"compact"}),
     delete_retention_ms=1_000, min_cleanable_dirty_ratio=0.0,
 )  # fmt: skip
-T0 = 1_700_000_000_000
-
-
-class World:
-    """A log that is written, rolled, cleaned and opened again."""
-
-    def __init__(self, config: LogConfig = CONFIG) -> None:
-        self.disk = SimDisk(0)
-        self.clock = ManualClock(T0)
-        self.config = config
-        self.store: LogStore
-        self.log: Log
-        self.open()
-
-    def open(self) -> None:
-        self.store, self.log = open_log(self.disk, self.clock, self.config)
-
-    def crash(self) -> None:
-        self.disk.kill()
-        self.open()
-
-    def put(
-        self, *pairs: tuple[str, str | None], producer_id: int = -1, sequence: int = -1,
-        transactional: bool = False, codec: Compression = Compression.NONE, epoch: int = 0,
-    ) -> BatchHeader:  # fmt: skip
-        now_ms = self.clock.wall_ms()
-        raw = encode(
-            [
-                Record(key.encode(), None if value is None else value.encode(), now_ms + i)
-                for i, (key, value) in enumerate(pairs)
-            ],
-            codec=codec,
-            base_offset=self.log.log_end_offset,
-            partition_leader_epoch=0,
-            producer_id=producer_id,
-            producer_epoch=epoch if producer_id >= 0 else -1,
-            base_sequence=sequence,
-            transactional=transactional,
-        )
-        header = BatchHeader.read(raw)
-        self.log.append(header, raw, now_ms)
-        return header
-
-    def end(self, producer_id: int, *, commit: bool) -> None:
-        header, raw = make_marker(
-            self.log.log_end_offset, commit=commit, producer_id=producer_id, producer_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )  # fmt: skip
-        self.log.append(header, raw, self.clock.wall_ms())
-        self.log.producers.high_watermark_moved(self.log.log_end_offset)
-
-    def roll(self) -> None:
-        self.log.roll(self.clock.wall_ms(), self.log.log_end_offset)
-        flush(self.log)
-
-    def clean(self, *, rolls: bool = True) -> None:
-        if rolls:
-            self.roll()
-        clean(self.disk, self.log, self.clock.wall_ms())
-
-    def seen(self) -> list[tuple[int, str, str | None]]:
-        return [
-            (s.offset, (s.key or b"").decode(), None if s.value is None else s.value.decode())
-            for s in committed(self.log)
-        ]
 
 
 def test_the_last_value_of_each_key_stays_at_its_offset() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), ("b", "1"), ("a", "2"))
     world.put(("c", "1"))
     world.put(("b", "2"), ("d", "1"))
@@ -100,7 +32,7 @@ def test_the_last_value_of_each_key_stays_at_its_offset() -> None:
 
 
 def test_what_is_clean_is_gone_over_with_new_keys() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), ("b", "1"))
     world.clean()
     world.put(("a", "2"))
@@ -110,7 +42,7 @@ def test_what_is_clean_is_gone_over_with_new_keys() -> None:
 
 
 def test_small_segments_become_one() -> None:
-    world = World()
+    world = World(CONFIG)
     for n in range(5):
         world.put(("a", str(n)), ("b", str(n)))
         world.roll()
@@ -130,7 +62,7 @@ def test_a_full_segment_stays_alone() -> None:
 
 
 def test_a_tombstone_stays_until_its_horizon() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"))
     world.put(("a", None), ("b", "1"))
     world.put(("end", ""))
@@ -154,7 +86,7 @@ def test_a_tombstone_stays_until_its_horizon() -> None:
 
 @pytest.mark.parametrize("codec", list(Compression))
 def test_a_batch_is_rewritten_under_its_own_codec(codec: Compression) -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1" * 500), ("b", "2" * 500), ("c", None), codec=codec)
     world.put(("a", "3"))
     world.clean()
@@ -166,7 +98,7 @@ def test_a_batch_is_rewritten_under_its_own_codec(codec: Compression) -> None:
 
 
 def test_an_untouched_batch_is_copied_byte_for_byte() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), ("b", "2"), codec=Compression.GZIP)
     before = read_all(world.log)
     world.clean()
@@ -174,7 +106,7 @@ def test_an_untouched_batch_is_copied_byte_for_byte() -> None:
 
 
 def test_the_last_batch_of_an_active_producer_is_kept_empty_and_knows_a_retry() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), producer_id=7, sequence=0)
     retried = world.put(("a", "2"), ("a", "3"), producer_id=7, sequence=1)
     world.put(("a", "4"))
@@ -198,7 +130,7 @@ def test_the_last_batch_of_an_active_producer_is_kept_empty_and_knows_a_retry() 
 
 
 def test_the_last_batch_of_the_round_is_kept_empty() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"))
     world.put(("a", None))
     world.clean()
@@ -213,7 +145,7 @@ def test_the_last_batch_of_the_round_is_kept_empty() -> None:
 
 
 def test_aborted_data_goes_and_its_marker_in_time() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"))
     world.put(("a", "lost"), producer_id=3, sequence=0, transactional=True)
     world.end(3, commit=False)
@@ -240,7 +172,7 @@ def test_aborted_data_goes_and_its_marker_in_time() -> None:
 
 
 def test_a_commit_marker_stays_while_its_data_does() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), producer_id=3, sequence=0, transactional=True)
     world.end(3, commit=True)
     world.put(("b", "1"))
@@ -253,7 +185,7 @@ def test_a_commit_marker_stays_while_its_data_does() -> None:
 
 
 def test_nothing_past_an_open_transaction_is_cleaned() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"))
     world.put(("a", "2"))
     world.roll()
@@ -311,7 +243,7 @@ def test_the_age_limit_rolls_the_active_segment() -> None:
 
 
 def test_a_map_with_too_little_room_takes_several_rounds() -> None:
-    world = World()
+    world = World(CONFIG)
     for n in range(40):
         world.put((f"k{n % 20}", str(n)), (f"l{n % 20}", str(n)))
     world.roll()
@@ -326,8 +258,20 @@ def test_a_map_with_too_little_room_takes_several_rounds() -> None:
     assert len(list(committed(world.log))) == 40
 
 
+def test_the_end_of_a_segment_may_be_missing_after_a_crash() -> None:
+    world = World(CONFIG)
+    world.put(("a", "1"))
+    world.put(("b", "1"))
+    world.roll()
+    world.put(("b", "2"), ("c", "1" * (1 << 20)))
+    world.clean()
+    assert world.log.segment_count == 3
+    world.crash()
+    assert world.seen() == [(0, "a", "1"), (2, "b", "2"), (3, "c", "1" * (1 << 20))]
+
+
 def test_a_checkpoint_outside_of_the_log_starts_anew() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), ("a", "2"))
     world.log.first_dirty_offset = 99
     world.clean()
@@ -335,7 +279,7 @@ def test_a_checkpoint_outside_of_the_log_starts_anew() -> None:
 
 
 def test_the_checkpoint_is_kafkas_and_survives() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), ("a", "2"))
     world.clean()
     world.store.write_checkpoints({})
@@ -345,7 +289,7 @@ def test_the_checkpoint_is_kafkas_and_survives() -> None:
 
 
 def test_a_damaged_batch_is_refused_and_nothing_changes() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1" * 100))
     world.put(("a", "2" * 100))
     world.roll()
@@ -360,7 +304,7 @@ def test_a_damaged_batch_is_refused_and_nothing_changes() -> None:
 
 
 def test_a_reader_keeps_what_it_has() -> None:
-    world = World()
+    world = World(CONFIG)
     world.put(("a", "1"), ("b", "1"))
     world.put(("a", "2"), ("b", "2"))
     world.roll()
@@ -378,7 +322,7 @@ def test_a_reader_keeps_what_it_has() -> None:
 
 
 def test_times_are_found_in_what_is_left() -> None:
-    world = World()
+    world = World(CONFIG)
     for n in range(50):
         world.put((f"k{n % 10}", "x" * 50))
         world.clock.advance(10)
@@ -394,7 +338,7 @@ def test_times_are_found_in_what_is_left() -> None:
 
 
 def test_the_new_indexes_are_what_a_rebuild_gives() -> None:
-    world = World()
+    world = World(CONFIG)
     for n in range(60):
         world.put((f"k{n % 25}", "x" * 40))
         world.clock.advance(10)
@@ -407,7 +351,7 @@ def test_the_new_indexes_are_what_a_rebuild_gives() -> None:
 
 
 def test_keyless_records_of_older_days_go() -> None:
-    world = World()
+    world = World(CONFIG)
     raw = encode([Record(None, b"v", T0)], base_offset=0, partition_leader_epoch=0)
     world.log.append(BatchHeader.read(raw), raw, T0)
     world.put(("a", "1"))
