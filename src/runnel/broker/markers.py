@@ -21,8 +21,7 @@ from runnel.cluster.image import Image
 from runnel.coordinator.runtime import Shard
 from runnel.coordinator.transactions.markers import Ending
 from runnel.errors import ErrorCode, RunnelError
-from runnel.native.columns import Record
-from runnel.native.encode import encode
+from runnel.native.journal_batch import encode_pairs
 from runnel.ports import Clock
 from runnel.storage.transactions import ABORT, COMMIT, Marker
 from runnel.types import TopicPartition
@@ -189,13 +188,7 @@ class Markers:
 def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, now_ms: int) -> bytearray:
     key = _KEY.pack(VERSION, COMMIT if marker.is_commit else ABORT)
     value = _VALUE.pack(VERSION, marker.coordinator_epoch)
-    return encode(
-        [Record(key, value, now_ms)],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
-    )
+    return encode_pairs([(key, value)], now_ms, producer_id, producer_epoch, control=True)
 
 
 def _is_committed(written: tuple[Partition, int]) -> bool:

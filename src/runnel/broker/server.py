@@ -43,7 +43,7 @@ from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
 from runnel.broker.warming import AT_ONCE, Warming
 from runnel.cluster.decide import BrokerInfo, FoundTopic
-from runnel.cluster.features import TRANSACTION_VERSION, finalized
+from runnel.cluster.features import TRANSACTION_VERSION, level_of
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.image import Image, load
 from runnel.cluster.membership import Membership
@@ -273,7 +273,7 @@ class Broker:
         return TransactionMachine(
             shard,
             lambda: self.settings.transactions,
-            lambda: finalized(self._membership.image.features).get(TRANSACTION_VERSION, 0),
+            lambda: level_of(self._membership.image.features, TRANSACTION_VERSION),
             self._services.producer_ids.take,
             self.markers(),
         )

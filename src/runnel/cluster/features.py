@@ -48,6 +48,11 @@ def finalized(stored: Mapping[str, int]) -> dict[str, int]:
     return {name: level for name, level in levels.items() if level > 0}
 
 
+def level_of(stored: Mapping[str, int], name: str) -> int:
+    """The finalized level of one feature; 0 if it is switched off."""
+    return stored.get(name, SUPPORTED[name].initial_level)
+
+
 def ensure_may_change(
     stored: Mapping[str, int], name: str, level: int, upgrade_type: int, controller_id: int
 ) -> None:

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final
 
 from runnel.native.encode import varint
-from runnel.wire.batch import CRC_START, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, crc32c
+from runnel.wire.batch import CONTROL, CRC_START, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, crc32c
 
 _pack_rest: Final = Struct(">hiqqqhii").pack  # all that the CRC covers of a header
 _pack_start: Final = Struct(">qiibI").pack
@@ -22,12 +22,15 @@ def encode_pairs(
     timestamp_ms: int,
     producer_id: int,
     producer_epoch: int,
+    *,
+    control: bool = False,
 ) -> bytearray:
-    """At least one; part of a transaction if there is a producer id."""
+    """At least one; part of a transaction if there is a producer id, or its marker."""
     count = len(pairs)
+    attributes = (TRANSACTIONAL if producer_id >= 0 else 0) | (CONTROL if control else 0)
     parts = [
         _pack_rest(
-            TRANSACTIONAL if producer_id >= 0 else 0,
+            attributes,
             count - 1,
             timestamp_ms,
             timestamp_ms,

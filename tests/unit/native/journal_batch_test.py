@@ -16,17 +16,23 @@ INT64 = st.integers(0, 2**62)
     INT64,
     st.integers(-1, 2**62),
     st.integers(-1, 2**15 - 1),
+    st.booleans(),
 )
 def test_the_batch_is_the_same(
-    pairs: list[tuple[bytes, bytes | None]], now_ms: int, producer_id: int, epoch: int
+    pairs: list[tuple[bytes, bytes | None]],
+    now_ms: int,
+    producer_id: int,
+    epoch: int,
+    control: bool,
 ) -> None:
     expected = encode(
         [Record(key, value, now_ms) for key, value in pairs],
         producer_id=producer_id,
         producer_epoch=epoch,
         transactional=producer_id >= 0,
+        control=control,
     )
-    assert encode_pairs(pairs, now_ms, producer_id, epoch) == expected
+    assert encode_pairs(pairs, now_ms, producer_id, epoch, control=control) == expected
 
 
 def test_more_records_than_the_table_of_small_numbers_holds() -> None:

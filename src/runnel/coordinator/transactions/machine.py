@@ -10,7 +10,7 @@ from collections.abc import Callable, Set
 from types import MappingProxyType
 
 from runnel.config.coordination import TransactionSettings
-from runnel.coordinator.records import JournalRecord, Kinds
+from runnel.coordinator.records import JournalRecord, Kinds, encode_record
 from runnel.coordinator.runtime import NO_PRODUCER_ID, Shard, Straight
 from runnel.coordinator.transactions import transitions
 from runnel.coordinator.transactions.expiry import Expiry
@@ -65,10 +65,13 @@ class TransactionMachine:
         if record.value is None:
             self.transactions.pop(transactional_id, None)
             return
-        transaction = transaction_of(transactional_id, record.value)
-        self.transactions[transactional_id] = transaction
+        self._put(transaction_of(transactional_id, record.value), before)
+
+    def _put(self, transaction: Transaction, before: Transaction | None) -> None:
+        """It is in the journal. `before`: what was going on until then."""
+        self.transactions[transaction.transactional_id] = transaction
         if transaction.state is State.ONGOING:
-            self.ongoing[transactional_id] = transaction
+            self.ongoing[transaction.transactional_id] = transaction
             if before is None:
                 clock = self.shard.clock
                 left_ms = transaction.start_ms + transaction.timeout_ms - clock.wall_ms()
@@ -90,11 +93,14 @@ class TransactionMachine:
         self._expiry.begin()
 
     def _write(self, transaction: Transaction) -> Transaction:
+        """What its record would be replayed to is the transaction itself, so that is taken."""
         version = 1 if self.version() >= TAGGED_SINCE else 0
-        self.shard.write([record_of(transaction, version)])
-        written = self.transactions[transaction.transactional_id]
-        written.last_epoch = transaction.last_epoch
-        return written
+        if not version:  # that one has no place for these
+            transaction.previous_producer_id = transaction.next_producer_id = NO_PRODUCER_ID
+            transaction.client_version = 0
+        self.shard.append([encode_record(record_of(transaction, version))])
+        self._put(transaction, self.ongoing.pop(transaction.transactional_id, None))
+        return transaction
 
     # Requests. Each raises RunnelError, and has changed nothing then, or done what it says.
 
@@ -149,7 +155,7 @@ class TransactionMachine:
         next_ = transitions.ended(
             transaction,
             who,
-            client_version,
+            min(client_version, self.version()),
             self.shard.clock.wall_ms(),
             self._take_producer_id,
             is_commit=is_commit,

@@ -61,7 +61,7 @@ LABELS: Final = {state.label: state for state in State}
 
 @dataclass(slots=True)
 class Transaction:
-    """Taken from a record as it is; a change makes a new one and writes its record."""
+    """As one record says it. A change makes a new one and writes its record."""
 
     transactional_id: str
     producer_id: int
@@ -88,8 +88,6 @@ def record_of(transaction: Transaction, version: int) -> JournalRecord:
     """Version 1 has tagged fields, which Kafka writes since transaction.version 1."""
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
-        previous_producer_id=transaction.previous_producer_id,
-        next_producer_id=transaction.next_producer_id,
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=int(transaction.state),
@@ -98,11 +96,13 @@ def record_of(transaction: Transaction, version: int) -> JournalRecord:
         ),
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.start_ms,
-        client_transaction_version=transaction.client_version,
     )
-    return JournalRecord(
-        TransactionLogKey(transactional_id=transaction.transactional_id), value, version
-    )
+    if version:
+        value.previous_producer_id = transaction.previous_producer_id
+        value.next_producer_id = transaction.next_producer_id
+        value.client_transaction_version = transaction.client_version
+    key = TransactionLogKey(transactional_id=transaction.transactional_id)
+    return JournalRecord(key, value, version)
 
 
 def tombstone(transactional_id: str) -> JournalRecord:
