@@ -85,3 +85,17 @@ def test_a_stale_generation_is_refused_and_nothing_is_pending() -> None:
         assert await offset(desk) == -1
 
     at_desk(test, FEW)
+
+
+def test_the_first_offsets_of_all_bring_their_topic_into_being() -> None:
+    """A producer looks for the group's coordinator only when the group is in its transaction."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        sender = Sender(desk, is_new=False)
+        await sender.init()
+        assert await sender.send_offsets({0: 5}) == [0]
+        await sender.commit()
+        assert await offset(desk) == 5
+
+    at_desk(test, FEW)

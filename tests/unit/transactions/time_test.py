@@ -148,3 +148,24 @@ def test_with_the_feature_switched_off_the_old_protocol_is_all_there_is() -> Non
         assert await committed(desk) == [b"kept"]
 
     at_desk(test, FEW)
+
+
+def test_many_that_are_overdue_or_decided_are_dealt_with_step_by_step() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        senders = [Sender(desk, f"tx-{number}") for number in range(250)]
+        for sender in senders:
+            await sender.init(timeout_ms=5_000)
+            await sender.send(b"late")
+        away = desk.broker.partitions.get("t", 0)
+        epoch = away.leader_epoch
+        away.resign(7, epoch + 1)
+        await asyncio.sleep(16)
+        assert {sender.state for sender in senders} == {"PrepareAbort"}
+        await desk.restart()
+        await asyncio.sleep(1)
+        assert {sender.state for sender in senders} == {"CompleteAbort"}
+        partition = desk.broker.partitions.get("t", 0)
+        assert partition.last_stable_offset == partition.log.log_end_offset == 500
+
+    at_desk(test, FEW)

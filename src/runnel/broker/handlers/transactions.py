@@ -8,7 +8,8 @@ EndTxn (key 26, v0-v5): v5 gives every transaction an epoch of its own and says 
 Version notes: producers since v2 (InitProducerId: v4) know PRODUCER_FENCED.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from runnel.broker.context import RequestContext, Services
@@ -44,6 +45,7 @@ FIRST_VERSION_WITH_EPOCH_BUMP: Final = 5
 FIRST_VERSION_WITH_FENCED: Final = 2
 FIRST_INIT_WITH_FENCED: Final = 4
 NO_TRANSACTION_VERSION: Final = 0
+AddOffsets = AddOffsetsToTxnResponse | Parked[AddOffsetsToTxnResponse]
 Errors = dict[TopicPartition, ErrorCode]
 
 
@@ -103,7 +105,7 @@ def end_txn(
 
 def add_offsets_to_txn(
     context: RequestContext, services: Services, request: AddOffsetsToTxnRequest
-) -> AddOffsetsToTxnResponse | Parked[AddOffsetsToTxnResponse]:
+) -> AddOffsets | Coroutine[Any, Any, AddOffsets]:
     def failed(code: ErrorCode) -> AddOffsetsToTxnResponse:
         return AddOffsetsToTxnResponse(error_code=_told(context, code, FIRST_VERSION_WITH_FENCED))
 
@@ -117,12 +119,19 @@ def add_offsets_to_txn(
         )
         return AddOffsetsToTxnResponse()
 
+    async def create_then_work() -> AddOffsets:
+        with suppress(RunnelError):  # the topic is not there then, which the answer says
+            await services.groups.ensure_topic(services.topics)
+        return _coordinate(services, request.transactional_id, work, failed)
+
     try:
         _ensure_allowed(context, request.transactional_id)
         if not context.may(Operation.READ, Resource.GROUP, request.group_id):
             raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.group_id)
     except RunnelError as error:
         return failed(error.code)
+    if CONSUMER_OFFSETS not in services.image.topics:
+        return create_then_work()  # a producer asks for the group's coordinator only after this
     return _coordinate(services, request.transactional_id, work, failed)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the machine makes its expiry
     from runnel.coordinator.transactions.machine import TransactionMachine
 
 STEP_IDS: Final = 2_000  # looked at before others have a turn
+STEP_ABORTS: Final = 100
 STEP_MS: Final = 10
 BATCH_BYTES_MAX: Final = 256 * 1024  # of tombstones
 TOMBSTONE_BYTES: Final = 80  # beside the id itself, at most
@@ -47,12 +48,16 @@ class Expiry:
         machine = self._machine
         now_ms = self._shard.clock.monotonic_ms()
         overdue = (each for each in machine.ongoing.values() if each.deadline_ms < now_ms)
-        for transaction in list(islice(overdue, STEP_IDS)):
+        some = list(islice(overdue, STEP_ABORTS))
+        for transaction in some:
             try:
                 machine.fence(transaction)
             except RunnelError:  # the journal refuses, or there is no producer id: the next time
+                some = []
                 break
-        if machine.ongoing:
+        if len(some) == STEP_ABORTS:
+            self._overdue.start(now_ms + STEP_MS)
+        elif machine.ongoing:
             self.watch()
 
     def _start_looking(self) -> None:

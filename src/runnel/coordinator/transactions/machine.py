@@ -6,7 +6,8 @@ its markers are asked for right after its Prepare record, and again by whoever r
 and finds no Complete after it.
 """
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
+from itertools import islice
 from types import MappingProxyType
 
 from runnel.config.coordination import TransactionSettings
@@ -32,6 +33,8 @@ from runnel.types import TopicPartition
 
 TAGGED_SINCE = 1  # transaction.version; records have tagged fields from then on
 RETRY_MS = 100
+FINISHED_AT_ONCE = 100  # some milliseconds
+FINISH_PAUSE_MS = 5
 
 
 class TransactionMachine:
@@ -87,10 +90,16 @@ class TransactionMachine:
 
     def loaded(self) -> None:
         """What is decided is carried out now, by this coordinator and in its epoch."""
-        for transaction in list(self.transactions.values()):
-            if transaction.state.is_prepared:
-                self._carry_out(transaction)
+        self._finish(iter([each for each in self.transactions.values() if each.state.is_prepared]))
         self._expiry.begin()
+
+    def _finish(self, prepared: Iterator[Transaction]) -> None:
+        """Some at a time. Nobody else touches them: a request for one is told to come again."""
+        some = list(islice(prepared, FINISHED_AT_ONCE))
+        for transaction in some:
+            self._carry_out(transaction)
+        if len(some) == FINISHED_AT_ONCE:
+            self.shard.after(FINISH_PAUSE_MS, lambda: self._finish(prepared))
 
     def _write(self, transaction: Transaction) -> Transaction:
         """What its record would be replayed to is the transaction itself, so that is taken."""
