@@ -77,11 +77,14 @@ ratchet-compiled: compiled ## the same of what users run
 sim: $(STAMP) ## repeat one simulated run exactly: make sim SEED=123
 	$(BIN)/python -m tests.simulated.run --seed $(SEED) $(ARGS)
 
-planted: $(STAMP) ## plant five bugs in copies of the tree; passes if the tests find each
+planted: $(STAMP) ## plant eight bugs in copies of the tree; passes if the tests find each
 	$(BIN)/python -m tests.planted.run $(ARGS)
 
-faults: compiled ## the long fault suites: 500 seeds, 20 kill -9 cycles, every torn byte, planted bugs
-	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.simulated.run --seeds 500
+faults: compiled ## the long fault suites: 1000 seeds, kill -9, exactly-once copy, churn, planted bugs
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.simulated.run --seeds 1000
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.integration.exactly_once --runs 10
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.integration.churn --protocol classic
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.integration.churn --protocol consumer
 	PYTHONPATH=$(COMPILED) KILL_CYCLES=20 $(BIN)/python -m pytest -q -s tests/integration/kill_test.py
 	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
 	$(BIN)/python -m tests.planted.run

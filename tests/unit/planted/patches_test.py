@@ -7,13 +7,16 @@ import pytest
 from tests.planted.run import ROOT, apply, patches
 
 
-def test_all_five_are_there() -> None:
+def test_all_of_them_are_there() -> None:
     assert [patch.stem for patch in patches()] == [
+        "aborted-offsets-count",
+        "lost-generation",
         "lost-producer-state",
         "no-crc-check",
         "no-fsync",
         "no-truncation",
         "offset-off-by-one",
+        "reply-before-commit",
     ]
 
 
