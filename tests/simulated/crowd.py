@@ -17,8 +17,9 @@ from tests.simulated.consumer_member import ConsumerMember
 from tests.simulated.copier import Copier, original
 from tests.simulated.member import Member, Pace
 from tests.simulated.rpc import LostError, Rpc
+from tests.simulated.table import Row, TableWriter, Write, read_table
 from tests.simulated.transactional import TIMEOUT_MS
-from tests.simulated.world import COPY, LEDGER, SOURCE, World
+from tests.simulated.world import COPY, LEDGER, SOURCE, TABLE, World
 from tests.support.coordinated import Commit, Coordinated, Grant, Transaction
 from tests.support.history import Outcome, Record
 
@@ -45,11 +46,16 @@ class Crowd:
         self._chance = world.chance_for("crowd")
         self.coordinated = Coordinated(world.history)
         self._connect: Connect = lambda name: Rpc(world.network, name)
+        (table,) = TABLE.partitions
+        self._writer = TableWriter(
+            self._connect, "table writer", table, world.chance_for("table writer")
+        )
         self._clients: list[Client] = [
             *self._members(),
             *self._bankers(),
             *self._copiers(),
             *self._readers(),
+            self._writer,
         ]
 
     def start(self) -> "list[asyncio.Task[None]]":
@@ -176,6 +182,12 @@ class Crowd:
             self.coordinated.fetched(group, found[group], began=began)
         caller.close()
         return found
+
+    async def table(self) -> tuple[TopicPartition, list[Write], list[Row]]:
+        """What was written to the compacted topic, and what it holds now."""
+        partition = self._writer.partition
+        rows = await read_table(self._connect("table reader"), partition)
+        return partition, self._writer.writes, rows
 
     def copies(
         self, found: Mapping[TopicPartition, list[Record]]

@@ -32,8 +32,9 @@ from tests.simulated.loop import SimLoop
 from tests.simulated.nemesis import Nemesis
 from tests.simulated.producer import Habits, Producer
 from tests.simulated.rpc import LostError, Rpc
+from tests.simulated.table import check_table
 from tests.simulated.tuner import Tuner
-from tests.simulated.world import SOURCE, TOPICS, TRANSACTIONAL, World
+from tests.simulated.world import APART, SOURCE, TOPICS, World
 from tests.support.checker import Verdict, check
 from tests.support.coordinated_checker import check_coordinated, check_copy
 from tests.support.history import Outcome, Record, Send
@@ -96,6 +97,7 @@ MUST_HAPPEN: Final = (
     "producers fenced",
     "copiers fenced",
     "records copied",
+    "table records compacted away",
 )
 
 
@@ -208,13 +210,14 @@ class _Run:
         sources = {
             partition: [value for _, value in first[partition]] for partition in SOURCE.partitions
         }
+        check_table(self.verdict, *await crowd.table())
         check_copy(self.verdict, sources, crowd.copies(committed), offsets[COPIERS])
         await world.stop_cleanly()
         clock.cancel()
 
     async def _create_topics(self) -> None:
         rpc = Rpc(self.world.network, "admin")
-        every = (*TOPICS, *TRANSACTIONAL)
+        every = (*TOPICS, *APART)
         wanted = [
             CreatableTopic(
                 name=topic.name,
@@ -364,7 +367,10 @@ def run_many(
     results: list[Result] = []
     if jobs > 1:
         with ProcessPoolExecutor(jobs) as pool:
-            results += pool.map(run_seed, seeds, chunksize=4)
+            for result in pool.map(run_seed, seeds):
+                results.append(result)
+                if result.failures:
+                    print(report(result), file=sys.stderr, flush=True)
     else:
         for seed in seeds:
             results.append(run_seed(seed))

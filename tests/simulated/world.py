@@ -55,7 +55,18 @@ INTERVAL: Final = {"runnel.durability": "interval"}
 SOURCE: Final = Topic("source", 2, {**ACK, **SMALL})
 LEDGER: Final = Topic("ledger", 3, {**ACK, **SMALL})
 COPY: Final = Topic("copy", 2, {**ACK, **SMALL})
-TRANSACTIONAL: Final = (LEDGER, COPY)  # judged by `coordinated_checker`
+TABLE: Final = Topic(
+    "table",
+    1,
+    {
+        **ACK,
+        **SMALL,
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "2000",
+    },
+)
+APART: Final = (LEDGER, COPY, TABLE)  # judged by `coordinated_checker` and `table`
 TOPICS: Final = (
     Topic("ack", 2, {**ACK, **SMALL}),
     Topic("interval", 2, {**SMALL, **INTERVAL, "message.timestamp.type": "LogAppendTime"}),
@@ -82,6 +93,10 @@ SETTINGS: Final = {
     "group.consumer.session.timeout.ms": "2000",
     "group.consumer.min.heartbeat.interval.ms": "300",
     "group.consumer.heartbeat.interval.ms": "300",
+    "log.index.size.max.bytes": "120",  # so that their segments are small and compacted
+    "log.index.interval.bytes": "400",
+    "log.cleaner.backoff.ms": "1000",
+    "log.cleaner.min.cleanable.ratio": "0.1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "log.retention.check.interval.ms": "1000",
     "log.flush.offset.checkpoint.interval.ms": "3000",
