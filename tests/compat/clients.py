@@ -37,6 +37,11 @@ def _java(source: str, kafka_version: str = "") -> list[str]:
     return ["java", "-Xmx512m", QUIET, "-cp", jars, str(COMPAT / "java" / source)]
 
 
+def _streams() -> list[str]:
+    jars = class_path(COMPAT / "streams/pom.xml")
+    return ["java", "-Xmx512m", QUIET, "-cp", jars, str(COMPAT / "streams/WordCount.java")]
+
+
 def _scala() -> list[str]:
     """Compiled by the compiler's own class: a machine needs no Scala, only Java."""
     programs = [COMPAT / "scala/Driver.scala", COMPAT / "scala/Groups.scala"]
@@ -144,6 +149,8 @@ SUITES = [
     Program("runnel-cli", lambda: _here("tests.compat.command_line.cli_suite"), ()),
     Program("kafka-python", lambda: _own_environment("tests.compat.python.kafka_python_suite"), ()),
     Program("aiokafka", lambda: _own_environment("tests.compat.python.aiokafka_suite"), ()),
+    Program("streams", _streams, ("java", "mvn")),
+    Program("connect", lambda: _here("tests.compat.connect.connect_suite"), ("java", "mvn")),
     Program("docs", lambda: _here("tests.compat.docs.docs_suite"), ("java", "go")),
 ]
 # These start brokers of their own, and are told of which kind.
