@@ -11,14 +11,18 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs Kafka's command-line tools one after the other in this JVM: starting one for each would take
  * most of the time. The first argument is a file with a command a line: main class, standard input
  * in base64, arguments, separated by tabs. The second gets a line for each: exit status, standard
- * output and standard error in base64.
+ * output and standard error in base64. A class with & before it is a consumer of a group that goes
+ * on beside the commands after it; they begin when it has partitions.
  */
 public final class ToolRunner {
     private static final long TIMEOUT_MS = 60_000;
@@ -42,6 +46,10 @@ public final class ToolRunner {
     }
 
     private static String run(String[] fields) throws Exception {
+        boolean goesOn = fields[0].startsWith("&");
+        if (goesOn) {
+            fields[0] = fields[0].substring(1);
+        }
         byte[] input = Base64.getDecoder().decode(fields[1]);
         String[] arguments = Arrays.copyOfRange(fields, 2, fields.length);
         Method tool = Class.forName(fields[0]).getMethod("main", String[].class);
@@ -65,6 +73,12 @@ public final class ToolRunner {
         });
         thread.setDaemon(true);
         thread.start();
+        if (goesOn) {
+            awaitBegun(Arrays.asList(arguments));
+            System.setOut(OUT);
+            System.setErr(ERR);
+            return "0\t\t";
+        }
         thread.join(TIMEOUT_MS);
         if (thread.isAlive()) {
             status.set(-2);
@@ -74,6 +88,35 @@ public final class ToolRunner {
         System.setOut(OUT);
         System.setErr(ERR);
         return status.get() + "\t" + encoded(out) + "\t" + encoded(err);
+    }
+
+    /** Until the group has a member with partitions, or the transaction its first one. */
+    private static void awaitBegun(List<String> arguments) throws Exception {
+        Map<String, Object> settings = Map.of("bootstrap.servers", after("--bootstrap-server", arguments));
+        long deadline = System.nanoTime() + TIMEOUT_MS * 1_000_000;
+        try (Admin admin = Admin.create(settings)) {
+            while (System.nanoTime() < deadline && !hasBegun(admin, arguments)) {
+                Thread.sleep(50);
+            }
+        }
+    }
+
+    private static boolean hasBegun(Admin admin, List<String> arguments) throws Exception {
+        try {
+            if (arguments.contains("--group")) {
+                String group = after("--group", arguments);
+                return admin.describeConsumerGroups(List.of(group)).all().get().get(group).members().stream()
+                    .anyMatch(member -> !member.assignment().topicPartitions().isEmpty());
+            }
+            String id = after("--transactional-id", arguments);
+            return !admin.describeTransactions(List.of(id)).all().get().get(id).topicPartitions().isEmpty();
+        } catch (ExecutionException error) {
+            return false; // there is no such group, or no such transaction, yet
+        }
+    }
+
+    private static String after(String option, List<String> arguments) {
+        return arguments.get(arguments.indexOf(option) + 1);
     }
 
     private static void call(Method tool, String[] arguments, AtomicInteger status) {

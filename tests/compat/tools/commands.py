@@ -5,7 +5,8 @@ with the files that some tools read. Topics whose name ends in `-one` have one p
 everything printed about them is decided by the commands alone.
 """
 
-from typing import NamedTuple
+from tests.compat.tools.command import Command, each
+from tests.compat.tools.group_commands import GROUP_FILES, group_commands, transaction_commands
 
 TOOLS = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
@@ -19,21 +20,18 @@ TOOLS = {
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
 }
 
 
-class Command(NamedTuple):
-    tool: str
-    arguments: str  # separated by spaces; none of ours holds one
-    stdin: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.tool} {self.arguments}"
-
-
 # What the tools read; `{files}/NAME` in a command.
 FILES = {
+    **GROUP_FILES,
     "delete.json": '{"version": 1, "partitions": ['
     '{"topic": "lines-one", "partition": 0, "offset": 2}]}',
     "delete-beyond.json": '{"version": 1, "partitions": ['
@@ -128,17 +126,10 @@ _EVERYTHING = (
 )
 
 
-def _each(tool: str, lines: str) -> list[Command]:
-    return [
-        Command(tool, f"--bootstrap-server {{bootstrap}} {line}")
-        for line in lines.strip().splitlines()
-    ]
-
-
 def commands() -> list[Command]:
     # One batch for each line: what several hold together depends on how fast they came.
     produce = "--bootstrap-server {bootstrap} --topic lines-one --sync"
-    found = _each("kafka-topics", _TOPIC_COMMANDS)
+    found = each("kafka-topics", _TOPIC_COMMANDS)
     found += [
         Command(
             "kafka-console-producer",
@@ -156,7 +147,7 @@ def commands() -> list[Command]:
             "the only one\n",
         ),
     ]
-    found += _each(
+    found += each(
         "kafka-console-consumer",
         f"""
 {_CONSUME} --offset earliest --max-messages 4
@@ -168,7 +159,7 @@ def commands() -> list[Command]:
 --topic lines-one --partition 7 --offset earliest --timeout-ms 500
 """,
     )
-    found += _each(
+    found += each(
         "kafka-get-offsets",
         """
 --topic lines-one
@@ -183,18 +174,18 @@ def commands() -> list[Command]:
 --exclude-internal-topics
 """,
     )
-    found += _each(
+    found += each(
         "kafka-delete-records",
         """
 --offset-json-file {files}/delete.json
 --offset-json-file {files}/delete-beyond.json
 """,
     )
-    found += _each("kafka-get-offsets", "--topic lines-one --time earliest")
-    found += _each(
+    found += each("kafka-get-offsets", "--topic lines-one --time earliest")
+    found += each(
         "kafka-console-consumer", f"{_CONSUME} --from-beginning --max-messages 2 {_EVERYTHING}"
     )
-    found += _each(
+    found += each(
         "kafka-log-dirs",
         """
 --describe --topic-list lines-one
@@ -214,8 +205,9 @@ def commands() -> list[Command]:
             " --throughput 2000 --command-property acks=all",
         ),
     ]
-    found += _each("kafka-get-offsets", "--topic orders --time earliest")
-    found += _each("kafka-configs", _CONFIG_COMMANDS)
+    found += each("kafka-get-offsets", "--topic orders --time earliest")
+    found += group_commands() + transaction_commands()
+    found += each("kafka-configs", _CONFIG_COMMANDS)
     found += [
         Command("kafka-broker-api-versions", "--bootstrap-server {bootstrap}"),
         Command("kafka-features", "--bootstrap-server {bootstrap} describe"),

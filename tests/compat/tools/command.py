@@ -1,0 +1,20 @@
+"""One run of one of Kafka's tools."""
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    tool: str  # with & before it, it goes on beside the commands after it
+    arguments: str  # separated by spaces; none of ours holds one
+    stdin: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.arguments}"
+
+
+def each(tool: str, lines: str) -> list[Command]:
+    """A command for each line, about the broker under test."""
+    return [
+        Command(tool, f"--bootstrap-server {{bootstrap}} {line}")
+        for line in lines.strip().splitlines()
+    ]
