@@ -143,6 +143,7 @@ def _set_up(command: list[str], folder: Path, extra: Mapping[str, str] | None = 
 # Suites in their clients' own words: each prints its checks, one a line.
 SUITES = [
     Program("kafka-clients", lambda: _java("ClientSuite.java"), ("java",)),
+    Program("coordinators", lambda: _java("CoordinatorSuite.java"), ("java", "mvn")),
     Program("franz-go", lambda: _go("."), ("go",)),
     Program("confluent", lambda: _here("tests.compat.librdkafka.confluent_suite"), ()),
     Program("kcat", lambda: _here("tests.compat.librdkafka.kcat_suite"), ("kcat",)),

@@ -120,8 +120,6 @@ list --transactional-id-pattern ^no-such.*
 describe --transactional-id {id}
 describe --transactional-id absent
 describe-producers --topic {topic} --partition 0
-describe-producers --topic absent --partition 0
-describe-producers --topic {topic} --partition 7
 find-hanging --broker-id 1
 find-hanging --topic {topic} --partition 0
 find-hanging --broker-id 9
@@ -129,7 +127,6 @@ find-hanging --broker-id 9
 
 _ENDS = """
 abort --topic held-one --partition 0 --start-offset 7
-abort --topic absent --partition 0 --start-offset 0
 force-terminate --transactional-id absent
 force-terminate --transactional-id meant-long
 """

@@ -322,3 +322,26 @@ def test_words_that_cannot_be_read_are_no_reason_to_fall_over(stage: GroupStage)
         Member(stage, "new").join()
     assert raised.value.code is ErrorCode.GROUP_ID_NOT_FOUND
     assert isinstance(stage.machine.groups["g"], ClassicGroup)
+
+
+def test_an_administrator_removes_members_of_the_new_protocol(stage: GroupStage) -> None:
+    """As Kafka 4.3 answers: each by what it was called in the request."""
+    for member in (Member(stage, "moving"), Member(stage, "staying", instance_id="cell")):
+        member.join()
+    asked = [
+        MemberIdentity(member_id="", group_instance_id="elsewhere"),
+        MemberIdentity(member_id="moving", group_instance_id="cell"),
+        MemberIdentity(member_id="moving"),
+        MemberIdentity(member_id="", group_instance_id="cell"),
+    ]
+    answers = stage.machine.classic.leave("g", asked)
+    assert [(each.member_id, each.group_instance_id) for each in answers] == [
+        (each.member_id, each.group_instance_id) for each in asked
+    ]
+    assert [each.error_code for each in answers] == [
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+    ]
+    assert not group_of(stage).members

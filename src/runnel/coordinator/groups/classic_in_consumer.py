@@ -186,6 +186,7 @@ class ClassicInConsumer:
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[MemberIdentity]
     ) -> list[MemberResponse]:
+        """Whichever protocol they speak: an administrator removes members by this too."""
         answers: list[MemberResponse] = []
         gone: dict[str, ConsumerMember] = {}
         for identity in leaving:
@@ -194,7 +195,7 @@ class ClassicInConsumer:
                 instance_id = identity.group_instance_id
                 if instance_id is not None and not member_id:  # an administrator removes it
                     member_id = group.static_ids.get(instance_id, "")
-                member, _ = _ensure_classic(group, member_id, instance_id)
+                member = _ensure_member(group, member_id, instance_id)
                 if member_id in gone:
                     raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
                 gone[member_id] = member
@@ -202,7 +203,7 @@ class ClassicInConsumer:
                 code = error.code
             answers.append(
                 MemberResponse(
-                    member_id=member_id,
+                    member_id=identity.member_id,
                     group_instance_id=identity.group_instance_id,
                     error_code=code,
                 )
@@ -240,14 +241,18 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
         raise RunnelError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
+def _ensure_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    if instance_id is None:
+        return group.member(member_id)
+    return ensure_static_member(group, member_id, instance_id)
+
+
 def _ensure_classic(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerMember, ClassicPart]:
     """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
-    if instance_id is None:
-        member = group.member(member_id)
-    else:
-        member = ensure_static_member(group, member_id, instance_id)
+    member = _ensure_member(group, member_id, instance_id)
     if member.classic is None:
         raise RunnelError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol."
