@@ -22,7 +22,8 @@ import org.apache.kafka.common.utils.Exit;
  * most of the time. The first argument is a file with a command a line: main class, standard input
  * in base64, arguments, separated by tabs. The second gets a line for each: exit status, standard
  * output and standard error in base64. A class with & before it is a consumer of a group that goes
- * on beside the commands after it; they begin when it has partitions.
+ * on beside the commands after it; they begin when it has partitions. One with ! before it does its
+ * last things while its JVM ends, so it gets one of its own.
  */
 public final class ToolRunner {
     private static final long TIMEOUT_MS = 60_000;
@@ -46,6 +47,10 @@ public final class ToolRunner {
     }
 
     private static String run(String[] fields) throws Exception {
+        if (fields[0].startsWith("!")) {
+            fields[0] = fields[0].substring(1);
+            return runApart(fields);
+        }
         boolean goesOn = fields[0].startsWith("&");
         if (goesOn) {
             fields[0] = fields[0].substring(1);
@@ -88,6 +93,18 @@ public final class ToolRunner {
         System.setOut(OUT);
         System.setErr(ERR);
         return status.get() + "\t" + encoded(out) + "\t" + encoded(err);
+    }
+
+    private static String runApart(String[] fields) throws Exception {
+        List<String> command = new ArrayList<>(List.of(
+            System.getProperty("java.home") + "/bin/java", "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", System.getProperty("java.class.path"), fields[0]));
+        command.addAll(Arrays.asList(fields).subList(2, fields.length));
+        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+        process.getOutputStream().close();
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        process.getInputStream().transferTo(out);
+        return process.waitFor() + "\t" + encoded(out) + "\t";
     }
 
     /** Until the group has a member with partitions, or the transaction its first one. */

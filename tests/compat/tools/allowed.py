@@ -23,10 +23,7 @@ def _field(name: str, pattern: str, stands_for: str, reason: str) -> Field:
 
 _APIS_TO_COME: Final = "|".join(
     [
-        "OffsetCommit|OffsetFetch|JoinGroup|Heartbeat|LeaveGroup|SyncGroup|DescribeGroups",
-        "ListGroups|DeleteGroups|OffsetDelete|ConsumerGroup(Heartbeat|Describe)",
-        "AddPartitionsToTxn|AddOffsetsToTxn|EndTxn|WriteTxnMarkers|TxnOffsetCommit",
-        "DescribeTransactions|ListTransactions|SaslHandshake|SaslAuthenticate",
+        "SaslHandshake|SaslAuthenticate",
         "(Describe|Create|Delete)Acls|(Create|Renew|Expire|Describe)DelegationToken",
         "AlterUserScramCredentials|(Add|Remove)RaftVoter",
         r"\w*ShareGroup\w*|ShareFetch|ShareAcknowledge|StreamsGroup\w*",
@@ -45,13 +42,19 @@ _OF_THE_CONTROLLER: Final = (
 FIELDS: Final = (
     _field(DATA_DIR, r"(?!)", "DATA", "each has a folder of its own"),
     _field("address", r"127\.0\.0\.1([: ])\d+", r"127.0.0.1\1PORT", "each has a port of its own"),
-    _field("topic id", r"(?<=TopicId: )[\w-]{22}", "ID", "drawn at random"),
+    _field(
+        "random id",
+        r"(?<=TopicId: )[\w-]{22}|(?<=Cluster ID: )[\w-]{22}|(?<= )[\w-]{22}(?= /127\.0\.0\.1)"
+        r"|(?<=console-consumer-)[\da-f-]{36}(?= /127\.0\.0\.1)",
+        "ID",
+        "drawn at random: of topics, of clusters, of members of groups",
+    ),
     _field("timestamp", r"\b1[6-9]\d{11}\b", "TIME_MS", "when the record was produced"),
     _field("checksum", r"(?<=crc: )\d+", "CRC", "covers the timestamp and the producer id"),
     _field("producer id", r"(?<=producerId: )\d+", "ID", "how many producers came before"),
     _field("perf figures", r"\d+(\.\d+)?(?= (records/sec|MB/sec|ms ))", "N", "measured"),
+    _field("age of a transaction", r"(?<=TIME_MS) +\t\d+ *", "\tN", "measured"),
     _field("features epoch", r"(?<=Epoch: )\d+$", "N", "how often metadata was written"),
-    _field("cluster id", r"(?<=Cluster ID: )[\w-]{22}", "ID", "drawn at random"),
     _field(
         "own settings",
         r"^  runnel\.\S+ sensitive=false synonyms=\{.*\}\n",
@@ -75,11 +78,11 @@ FIELDS: Final = (
         "APIs to come",
         rf"^\t({_APIS_TO_COME})\(\d+\): .*\n",
         "",
-        "groups, transactions, security, share and streams groups are later issues",
+        "security, share and streams groups are later issues",
     ),
     _field(
         "levels to come",
-        r"^(Feature: (group|share|streams|transaction|kraft|eligible\.leader\.replicas)\.version .*"
+        r"^(Feature: (share|streams|kraft|eligible\.leader\.replicas)\.version .*"
         r"SupportedMaxVersion): .*\n",
         r"\1\n",
         "what these features switch on is in later issues, or is Kafka's own Raft",

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    tool: str  # with & before it, it goes on beside the commands after it
+    # With & before it, it goes on beside the commands after it; with ! it has a JVM of its own.
+    tool: str
     arguments: str  # separated by spaces; none of ours holds one
     stdin: str = ""
 

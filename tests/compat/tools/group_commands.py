@@ -21,7 +21,6 @@ _ABOUT_GROUPS = """
 --list --state
 --list --state Empty
 --list --state Stable
---list --state NoSuchState
 --list --type
 --list --type classic
 --list --type consumer
@@ -53,9 +52,9 @@ _ABOUT_MEMBERS = """
 --describe --group {group} --members --verbose
 --describe --group {group} --state
 --describe --group {group} --state --verbose
---reset-offsets --group {group} --topic members-one --to-earliest --execute
+--reset-offsets --group {group} --topic kept-one --to-earliest --execute
 --delete --group {group}
---delete-offsets --group {group} --topic members-one
+--delete-offsets --group {group} --topic kept-one
 """
 
 _RESETS = """
@@ -83,7 +82,7 @@ _RESETS = """
 --reset-offsets --group readers --from-file {files}/offsets-bad.csv --dry-run
 --reset-offsets --group readers --topic lines-one --to-latest --dry-run --export
 --reset-offsets --group newcomers --topic lines-one --to-offset 1 --execute
---reset-offsets --group made-by-reset --topic orders --to-earliest --execute
+--reset-offsets --group made-by-reset --topic stamped-one --to-earliest --execute
 --reset-offsets --all-groups --all-topics --to-latest --dry-run
 --describe --group readers
 --describe --group newcomers
@@ -136,18 +135,18 @@ def group_commands() -> list[Command]:
     found = each("kafka-console-consumer", _CONSUME)
     found += each("kafka-consumer-groups", _ABOUT_GROUPS)
     found += each("kafka-groups", _KINDS)
-    members = "--create --topic members-one --partitions 1 --replication-factor 1"
+    members = "--create --topic kept-one --partitions 1 --replication-factor 1"
     found += each("kafka-topics", members)
     for group, more in (
         ("classic-members", ""),
         ("consumer-members", " --consumer-property group.protocol=consumer"),
     ):
-        found += each("&kafka-console-consumer", f"--group {group} --topic members-one{more}")
+        found += each("&kafka-console-consumer", f"--group {group} --topic kept-one{more}")
         found += each("kafka-consumer-groups", _ABOUT_MEMBERS.format(group=group))
     found += each("kafka-consumer-groups", _RESETS)
     found += [
         Command(
-            "kafka-verifiable-producer",
+            "!kafka-verifiable-producer",
             "--bootstrap-server {bootstrap} --topic verified-one --max-messages 20",
         ),
         Command(
@@ -176,10 +175,11 @@ def transaction_commands() -> list[Command]:
         "kafka-producer-perf-test",
         f"--topic moved-one {perf} --num-records 40 --throughput 400 --transactional-id meant-well",
     )
+    found += each("kafka-get-offsets", "--topic moved-one")  # its markers come after the reply
     found += each("kafka-transactions", _TRANSACTIONS.format(id="meant-well", topic="moved-one"))
     found += each(
         "&kafka-producer-perf-test",
-        f"--topic held-one {perf} --num-records 9999 --throughput 10 --transactional-id meant-long",
+        f"--topic held-one {perf} --num-records 99 --throughput 0.01 --transactional-id meant-long",
     )
     found += each("kafka-transactions", _TRANSACTIONS.format(id="meant-long", topic="held-one"))
     found += each("kafka-transactions", _ENDS)

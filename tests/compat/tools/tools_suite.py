@@ -86,9 +86,9 @@ def run_all(kind: str, scratch: Path) -> Run:
 def _line(command: Command, places: dict[str, str]) -> str:
     words = command.arguments.format(**places).split()
     stdin = base64.b64encode(command.stdin.encode()).decode()
-    tool = command.tool.removeprefix("&")
-    beside = command.tool[: -len(tool)]
-    return "\t".join([beside + TOOLS[tool], stdin, *words]) + "\n"
+    tool = command.tool.lstrip("&!")
+    how = command.tool[: -len(tool)]
+    return "\t".join([how + TOOLS[tool], stdin, *words]) + "\n"
 
 
 def _printed(line: str) -> Printed:
