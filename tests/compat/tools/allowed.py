@@ -52,7 +52,12 @@ FIELDS: Final = (
     _field("timestamp", r"\b1[6-9]\d{11}\b", "TIME_MS", "when the record was produced"),
     _field("checksum", r"(?<=crc: )\d+", "CRC", "covers the timestamp and the producer id"),
     _field("producer id", r"(?<=producerId: )\d+", "ID", "how many producers came before"),
-    _field("perf figures", r"\d+(\.\d+)?(?= (records/sec|MB/sec|ms ))", "N", "measured"),
+    _field(
+        "perf figures",
+        r"\d+(\.\d+)?(?= (records/sec|MB/sec|ms ))|(?<=avg_throughput\":)\d+(\.\d+)?",
+        "N",
+        "measured",
+    ),
     _field("age of a transaction", r"(?<=TIME_MS) +\t\d+ *", "\tN", "measured"),
     _field("features epoch", r"(?<=Epoch: )\d+$", "N", "how often metadata was written"),
     _field(

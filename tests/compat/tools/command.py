@@ -10,7 +10,7 @@ class Command(NamedTuple):
     stdin: str = ""
 
     def __str__(self) -> str:
-        return f"{self.tool} {self.arguments}"
+        return f"{self.tool.lstrip('&!')} {self.arguments}"
 
 
 def each(tool: str, lines: str) -> list[Command]:
