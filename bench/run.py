@@ -23,6 +23,7 @@ from types import TracebackType
 from bench import goals, machine, report, sink, trust, warmth
 from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
+from bench.group_cells import GROUP_CELLS
 from bench.kafka import kafka_version
 from bench.model import QUICK, Cell, Scale, Target
 from bench.report import Outcome
@@ -78,6 +79,9 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
     for target in targets:
         _say(f"warming up {target.name} for {options.warm_up:g} s")
         warmth.warm_up(target, options.warm_up)
+        if any(cell in GROUP_CELLS for cell in cells):
+            _say(f"warming up the coordinators of {target.name} for {options.warm_up:g} s")
+            warmth.warm_coordinators(target, options.warm_up)
     loaded = [*targets, stack.enter_context(sink.running())]
     rounds = Rounds(loaded, scale, alone=targets[1].name if options.quick else None)
     rounds.run(cells, count)

@@ -7,11 +7,14 @@ says how fast each was. Then every broker gets the same load for the same time, 
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import machine
+from bench import groups, machine
+from bench.commits import Commits, commit_offsets
+from bench.members import ClassicMember, ConsumerMember
 from bench.model import Scale, Target
+from bench.transactions import Transactions, commit_transactions
 from runnel.bench.suite import MEASURES, Size
 
 WARM_UP_S = 30.0
@@ -43,6 +46,21 @@ def spelled(facts: Mapping[str, object]) -> str:
         f"page cache warmed by a file of {size_bytes / 1e6:,.0f} MB, written and deleted twice:"
         f" {first:,.0f} MB/s, then {then:,.0f}"
     )
+
+
+def warm_coordinators(target: Target, seconds: float) -> None:
+    """Commits, transactions and rebalances in turn, until the time is over."""
+    address, deadline = target.address, time.monotonic() + seconds
+    loads: tuple[Callable[[], object], ...] = (
+        lambda: commit_offsets(address, Commits(), seconds=WARM_UP_SIZE.seconds),
+        lambda: commit_transactions(address, Transactions(), seconds=WARM_UP_SIZE.seconds),
+        lambda: groups.rebalance(address, ClassicMember, pid=None),
+        lambda: groups.rebalance(address, ConsumerMember, pid=None),
+    )
+    for load in itertools.cycle(loads):
+        if time.monotonic() >= deadline:
+            break
+        load()
 
 
 def warm_up(target: Target, seconds: float) -> None:
