@@ -19,6 +19,7 @@ from runnel.bench.suite import MEASURES, Size
 
 WARM_UP_S = 30.0
 WARM_UP_SIZE = Size(seconds=1.0, megabytes=100, samples=500)
+COORDINATOR_LOAD_S = 4.0  # a JVM gets faster for many seconds of the same
 LIVE_LOADS = 3  # deleted topics of the targets before this one may still lie in memory
 SPARE_BYTES = 2_000_000_000  # loads whose size does not follow the scale
 
@@ -52,8 +53,8 @@ def warm_coordinators(target: Target, seconds: float) -> None:
     """Commits, transactions and rebalances in turn, until the time is over."""
     address, deadline = target.address, time.monotonic() + seconds
     loads: tuple[Callable[[], object], ...] = (
-        lambda: commit_offsets(address, Commits(), seconds=WARM_UP_SIZE.seconds),
-        lambda: commit_transactions(address, Transactions(), seconds=WARM_UP_SIZE.seconds),
+        lambda: commit_offsets(address, Commits(), seconds=COORDINATOR_LOAD_S),
+        lambda: commit_transactions(address, Transactions(), seconds=COORDINATOR_LOAD_S),
         lambda: groups.rebalance(address, ClassicMember, pid=None),
         lambda: groups.rebalance(address, ConsumerMember, pid=None),
     )
