@@ -51,7 +51,7 @@ def _staying(protocol: str) -> Cell:
             return {}
         return {measure.name: Figure(cost.cpu_s / scale.idle_s * 100, cost=cost)}
 
-    return Cell((measure,), run, is_repeated=False)
+    return Cell((measure,), run, is_repeated=False, is_own=True)
 
 
 def _rebalance(protocol: str) -> Cell:

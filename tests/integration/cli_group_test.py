@@ -1,5 +1,7 @@
 """`runnel group` as a user runs it, beside consumers of both protocols."""
 
+import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.command import Runnel
+from tests.support.command import Runnel, command
 from tests.support.elsewhere import new_name, some_broker
 
 PROTOCOLS = ("classic", "consumer")
@@ -255,3 +257,18 @@ def test_without_a_group_nothing_is_committed(runnel: Runnel, topic: str) -> Non
     before = runnel("group", "list", "--json").json
     assert len(runnel("consume", topic).out.splitlines()) == 20
     assert runnel("group", "list", "--json").json == before
+
+
+def test_following_for_a_group_commits_when_it_is_ended(runnel: Runnel, topic: str) -> None:
+    group = new_name("following")
+    arguments = command("consume", topic, "--group", group, "--follow")
+    with subprocess.Popen(
+        arguments, env=runnel.environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(20)]
+        time.sleep(1.0)  # it counts a line as printed only when it has written it
+        process.send_signal(signal.SIGINT)
+        assert process.wait(JOINED_WITHIN_S) == 130
+    assert sorted(lines) == sorted(2 * [f"{number}\n" for number in range(10)])
+    assert committed(runnel, group) == {0: 10, 1: 10}

@@ -144,6 +144,9 @@ class Cluster:
         except (OSError, ClosedError, WireError) as error:
             self._forget(client)
             raise UnreachableError(_reason(error)) from None
+        except KeyboardInterrupt:  # the answer to this would be taken for that to the next request
+            self._forget(client)
+            raise
 
     def send(self, request: object, *, node_id: int) -> None:
         """What has no response: a produce request with acks 0. Raises ClientError."""
