@@ -39,6 +39,8 @@ def _staying(protocol: str) -> Cell:
     measure = Measure(f"1,000 members in 100 groups, {protocol}", "%")  # of a core
 
     def run(target: Target, scale: Scale) -> Figures:
+        if target.pid is None:
+            return {}
         cost = groups.staying(
             target.address,
             KINDS[protocol],
@@ -47,8 +49,6 @@ def _staying(protocol: str) -> Cell:
             seconds=scale.idle_s,
             pid=target.pid,
         )
-        if cost is None:
-            return {}
         return {measure.name: Figure(cost.cpu_s / scale.idle_s * 100, cost=cost)}
 
     return Cell((measure,), run, is_repeated=False, is_own=True)

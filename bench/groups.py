@@ -28,8 +28,8 @@ class Rebalance(NamedTuple):
 
 
 def staying(
-    address: Address, kind: Connect, *, groups: int, beat_s: float, seconds: float, pid: int | None
-) -> Cost | None:
+    address: Address, kind: Connect, *, groups: int, beat_s: float, seconds: float, pid: int
+) -> Cost:
     """What the broker used for so long: heartbeats, and commits as consumers make them.
 
     What waiting fetches cost is another line: see `idle.py`.
@@ -59,6 +59,7 @@ def staying(
         cost = usage.cost()
         crowd.leave()
         delete_groups(client, names)
+    assert cost is not None
     return cost
 
 

@@ -7,7 +7,11 @@ from bench.goals import GOALS, MEMORY
 from bench.model import QUICK, Target
 
 NOBODY = Target("nobody", ("127.0.0.1", 1))
-NEEDS_THE_PROCESS = ("idle CPU",)
+NEEDS_THE_PROCESS = (
+    "idle CPU",
+    "1,000 members in 100 groups, classic protocol",
+    "1,000 members in 100 groups, consumer protocol",
+)
 NEEDS_THE_FOLDER = (
     "fetch, 1 consumer, cold",
     "fetch, 16 consumers, cold",
