@@ -5,10 +5,11 @@ does not allow one. Loads that make data delete their topics, so that every roun
 same memory.
 """
 
+from bench.compaction_cells import COMPACTION_CELLS
 from bench.group_cells import GROUP_CELLS
 from bench.latency_cells import LATENCY_CELLS
 from bench.life_cells import LIFE_CELLS
 from bench.load_cells import LOAD_CELLS
 from bench.model import Cell
 
-CELLS: tuple[Cell, ...] = LOAD_CELLS + LATENCY_CELLS + GROUP_CELLS + LIFE_CELLS
+CELLS: tuple[Cell, ...] = LOAD_CELLS + LATENCY_CELLS + GROUP_CELLS + COMPACTION_CELLS + LIFE_CELLS

@@ -120,6 +120,14 @@ GOALS: tuple[Goal, ...] = (
         By.ITSELF,
         "produce p99 before cold data is read",
     ),
+    Goal("compaction of one log", at_least=True, must=100.0, aim=200.0, by=By.AMOUNT),
+    at_most(
+        "produce p99 while a log is compacted",
+        2.0,
+        1.3,
+        By.ITSELF,
+        "produce p99 before a log is compacted",
+    ),
 )
 
 

@@ -57,9 +57,10 @@ class Scale(NamedTuple):
     idle_s: float = 20.0
     commits: int = 1_000_000  # in a journal that is replayed
     groups: int = 100  # of ten members that stay
+    compacted_megabytes: int = 10_000  # of one log
 
 
-QUICK = Scale(1.5, 20_000, 500, 2000, 10.0)
+QUICK = Scale(1.5, 20_000, 500, 2000, 10.0, compacted_megabytes=1500)
 
 
 class Figure(NamedTuple):

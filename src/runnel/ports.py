@@ -55,6 +55,9 @@ class File(Protocol):
     def warm(self, position: int, size: int) -> None:
         """Read into the page cache and wait for it: only ever in a worker. Raises OSError."""
 
+    def let_go(self, position: int, size: int) -> None:
+        """Have the system write out and forget these bytes soon; nothing is durable by that."""
+
     def reserve(self, size: int) -> None:
         """Space on the disk for so many bytes; the file's size stays. Only a hint: never raises."""
 

@@ -86,6 +86,9 @@ class SimFile:
         self._alive()
         self._disk.count("warm", self.path)
 
+    def let_go(self, position: int, size: int) -> None:
+        self._alive()
+
     def reserve(self, size: int) -> None:
         self._alive()
         self._disk.counts["reserve"] += size

@@ -13,7 +13,9 @@ from runnel.storage.segment import INDEX, LOG, TIME_INDEX, TXN_INDEX
 from runnel.storage.transactions import TransactionIndex
 
 POSITION_MAX = 2**31 - 1
-SYNC_EVERY_BYTES = 16 << 20  # so that no flood of dirty pages makes others wait
+# So that no flood of dirty pages makes others wait. Not by a sync: that commits the journal of the
+# file system each time, and everybody who writes waits for it.
+LET_GO_EVERY_BYTES = 4 << 20
 
 Pace = Callable[[int], None]
 
@@ -43,7 +45,7 @@ class CleanedSegment:
         self._time_index = TimeIndex(base_offset)
         self._max_timestamp, self._max_timestamp_offset = self._time_index.last
         self._buffer = bytearray()
-        self._written = self._synced = 0
+        self._written = self._let_go = 0
         self.size = 0
 
     @property
@@ -97,9 +99,9 @@ class CleanedSegment:
         self._written += len(self._buffer)
         self._pace(len(self._buffer))
         self._buffer = bytearray()
-        if self._written - self._synced >= SYNC_EVERY_BYTES:
-            self._file.sync()
-            self._synced = self._written
+        if self._written - self._let_go >= LET_GO_EVERY_BYTES:
+            self._file.let_go(self._let_go, self._written - self._let_go)
+            self._let_go = self._written
 
     def finish(self, transactions: TransactionIndex) -> None:
         self._write()

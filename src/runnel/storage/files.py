@@ -108,6 +108,9 @@ class OsFile:
         while position < end and (count := os.sendfile(sink, self._fd, position, end - position)):
             position += count
 
+    def let_go(self, position: int, size: int) -> None:
+        os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_DONTNEED)
+
     def reserve(self, size: int) -> None:
         _keep_size_fallocate()(self._fd, 1, 0, size)  # where it fails, the first write will tell
 
@@ -292,6 +295,9 @@ class MemoryFile(OsFile):
     def __init__(self, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self._tells_cached = False
+
+    def let_go(self, position: int, size: int) -> None:
+        pass
 
     def reserve(self, size: int) -> None:
         pass

@@ -16,6 +16,7 @@ NEEDS_THE_FOLDER = (
     "fetch, 1 consumer, cold",
     "fetch, 16 consumers, cold",
     "produce p99 while cold data is read",
+    "compaction of one log",
 )
 
 
