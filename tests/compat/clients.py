@@ -157,6 +157,7 @@ SUITES = [
 # These start brokers of their own, and are told of which kind.
 BROKER_SUITES = [
     Program("DumpLogSegments", lambda: _here("tests.compat.dump.dump_suite"), ("java", "mvn")),
+    Program("compaction", lambda: _here("tests.compat.compacted.compacted_suite"), ("java", "mvn")),
     Program("tools", lambda: _here("tests.compat.tools.tools_suite"), ("java", "mvn")),
 ]
 

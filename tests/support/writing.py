@@ -4,6 +4,7 @@ from runnel.config.topic import LogConfig
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
 from runnel.native.encode import encode
+from runnel.ports import Disk
 from runnel.storage.log import Log
 from runnel.storage.store import LogStore
 from runnel.wire.batch import BatchHeader
@@ -18,8 +19,8 @@ T0 = 1_700_000_000_000
 class World:
     """A log that is written, rolled, cleaned and opened again."""
 
-    def __init__(self, config: LogConfig, disk: SimDisk | None = None) -> None:
-        self.disk = SimDisk(0) if disk is None else disk
+    def __init__(self, config: LogConfig, disk: Disk | None = None) -> None:
+        self.disk: Disk = SimDisk(0) if disk is None else disk
         self.clock = ManualClock(T0)
         self.config = config
         self.store: LogStore
@@ -31,6 +32,7 @@ class World:
         self.log.producers.high_watermark_moved(self.log.log_end_offset)
 
     def crash(self) -> None:
+        assert isinstance(self.disk, SimDisk)
         self.disk.kill()
         self.open()
 
