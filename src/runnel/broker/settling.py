@@ -10,7 +10,7 @@ from runnel.coordinator.runtime import Deferred, Shard
 from runnel.errors import ErrorCode
 
 R = TypeVar("R")
-COMMIT_TIMEOUT_MS: Final = 5_000  # Kafka's offsets.commit.timeout.ms
+COMMIT_TIMEOUT_MS: Final = 5_000  # the default of offsets.commit.timeout.ms
 DEFERRED_TIMEOUT_MS: Final = 2**31 - 1  # the machine has its own timers
 
 

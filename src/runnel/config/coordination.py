@@ -9,6 +9,7 @@ class GroupSettings:
     offsets_topic_replication_factor: int = 3
     offsets_topic_segment_bytes: int = 104_857_600
     offset_metadata_max_bytes: int = 4096
+    offsets_commit_timeout_ms: int = 5_000
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
     group_min_session_timeout_ms: int = 6_000

@@ -85,6 +85,15 @@ MEANINGS: Final[dict[str, str]] = {
     "max.request.partition.size.limit": "Most partitions in an answer to DescribeTopicPartitions.",
     "node.id": "Number of this broker; a data folder remembers its broker's.",
     "num.partitions": "Partitions of a topic that does not say.",
+    "offset.metadata.max.bytes": "Longest note that a client may leave with an offset.",
+    "offsets.commit.timeout.ms": "How long a commit waits until it is safe; then it failed.",
+    "offsets.retention.check.interval.ms": "How often offsets are looked for that nobody needs.",
+    "offsets.retention.minutes": "How long offsets are kept after their group became empty, or"
+    " after the last commit if nobody subscribes to the topic.",
+    "offsets.topic.num.partitions": "Partitions of `__consumer_offsets` when it is created.",
+    "offsets.topic.replication.factor": "Replicas of `__consumer_offsets` when it is created; fewer"
+    " if there are fewer brokers.",
+    "offsets.topic.segment.bytes": "Size of a segment of `__consumer_offsets` when it is created.",
     "producer.id.expiration.ms": "A producer is forgotten so long after its last record.",
     "queued.max.request.bytes": "Memory for requests that are being received; -1: the budget's.",
     "quota.window.num": "Windows over which client quotas are averaged.",

@@ -211,6 +211,7 @@ def _groups(values: _Values) -> GroupSettings:
         offsets_topic_replication_factor=number("offsets.topic.replication.factor"),
         offsets_topic_segment_bytes=number("offsets.topic.segment.bytes"),
         offset_metadata_max_bytes=number("offset.metadata.max.bytes"),
+        offsets_commit_timeout_ms=number("offsets.commit.timeout.ms"),
         offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
         group_min_session_timeout_ms=number("group.min.session.timeout.ms"),

@@ -120,6 +120,21 @@ def _other_desk(desk: Desk) -> Desk:
     return Desk(desk.broker, desk.clock)
 
 
+def test_a_commit_that_takes_too_long_has_failed() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        partition = _partition(desk)
+        partition._flush_soon = lambda _partition, _delay_ms: None
+        began_ms = desk.clock.monotonic_ms()
+        assert await commit(desk, {0: 5}) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert 300 <= desk.clock.monotonic_ms() - began_ms <= 500
+        assert partition.high_watermark == 0
+
+    settings = {"offsets.commit.timeout.ms": "300", "runnel.flush.interval.ms": "60000"}
+    at_desk(test, {**SYNCED, **settings})
+
+
 def test_a_full_disk_is_an_error_and_nothing_has_changed() -> None:
     async def test(desk: Desk) -> None:
         await create(desk)

@@ -139,7 +139,10 @@ def delete_groups(
             ]
         )
 
-    return settle(list(shards), DeleteGroupsResponse(results=results), failed)
+    timeout_ms = services.settings.groups.offsets_commit_timeout_ms
+    return settle(
+        list(shards), DeleteGroupsResponse(results=results), failed, timeout_ms=timeout_ms
+    )
 
 
 def offset_delete(
@@ -158,6 +161,7 @@ def offset_delete(
         [shard],
         OffsetDeleteResponse(topics=topics),
         lambda code: OffsetDeleteResponse(error_code=code),
+        timeout_ms=services.settings.groups.offsets_commit_timeout_ms,
     )
 
 

@@ -50,7 +50,8 @@ def offset_commit(
         return failed(error.code)
     if refused:
         topics = _merged([_refused(each) for each in refused], topics)
-    return settle([shard], OffsetCommitResponse(topics=topics), failed)
+    timeout_ms = services.settings.groups.offsets_commit_timeout_ms
+    return settle([shard], OffsetCommitResponse(topics=topics), failed, timeout_ms=timeout_ms)
 
 
 def _merged(

@@ -57,7 +57,8 @@ def offset_fetch(
         code = ErrorCode.NOT_COORDINATOR
         return _response(context, [_failed(each, code, context.api_version) for each in groups])
 
-    return settle(list(shards), _response(context, answers), failed)
+    timeout_ms = services.settings.groups.offsets_commit_timeout_ms
+    return settle(list(shards), _response(context, answers), failed, timeout_ms=timeout_ms)
 
 
 def _topics(request: OffsetFetchRequest) -> list[OffsetFetchRequestTopics] | None:

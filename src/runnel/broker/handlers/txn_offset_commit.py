@@ -14,7 +14,7 @@ from runnel.broker.context import RequestContext, Services
 from runnel.broker.handlers.group_partitions import Refused, refusal, sort_out
 from runnel.broker.journal import PartitionJournal
 from runnel.broker.security import Operation, Resource
-from runnel.broker.settling import COMMIT_TIMEOUT_MS, settle, settled
+from runnel.broker.settling import settle, settled
 from runnel.broker.waiting import Parked
 from runnel.coordinator.runtime import Shard
 from runnel.coordinator.transactions.transitions import Identity
@@ -53,14 +53,15 @@ def txn_offset_commit(
             topics = shard.machine.offsets.commit_in_transaction(request, accepted)
         except RunnelError as error:
             return failed(error.code)
-        return settle([shard], _response(refused, topics), failed)
+        return settle([shard], _response(refused, topics), failed, timeout_ms=timeout_ms)
 
     async def later(unsettled: Shard[Any]) -> TxnAnswer:
-        await settled(services.waiting, unsettled, COMMIT_TIMEOUT_MS)
+        await settled(services.waiting, unsettled, timeout_ms)
         answer = commit(waits=True)
         assert not isinstance(answer, Coroutine)
         return answer
 
+    timeout_ms = services.settings.groups.offsets_commit_timeout_ms
     refused: list[Refused] = []
     accepted = request.topics
     try:
