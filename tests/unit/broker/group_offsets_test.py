@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from runnel.coordinator.groups.machine import GroupMachine
-from runnel.errors import ErrorCode
+from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.apis import APIS, ApiKey
+from runnel.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from runnel.wire.messages.delete_groups import DeleteGroupsRequest
 from runnel.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from runnel.wire.messages.describe_groups import DescribeGroupsRequest
@@ -177,6 +178,36 @@ def test_offsets_in_a_transaction_wait_for_its_marker() -> None:
         _commit_in_transaction(machine, {0: 90})
         machine.end_transaction(7, is_commit=False)
         assert await fetch_offsets(desk, require_stable=True) == {("t", 0): (50, "", 0)}
+
+    at_desk(test)
+
+
+def test_a_producer_is_told_of_a_stale_member_in_words_it_knows() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+        member = await desk.ask(joining)
+        assert member.error_code == 0, member
+        machine = desk.broker.groups.shard_of("g").machine
+        for epoch in (member.member_epoch - 1, member.member_epoch + 1):
+            request = txn_commit_request({0: 5}, member="m", generation=epoch)
+            with pytest.raises(RunnelError) as refused:
+                machine.offsets.commit_in_transaction(request, request.topics)
+            assert refused.value.code is ErrorCode.ILLEGAL_GENERATION
+        assert await commit(desk, {0: 5}, member="m", generation=member.member_epoch - 1) == [
+            ErrorCode.STALE_MEMBER_EPOCH
+        ]
+        request = txn_commit_request({0: 5}, member="m", generation=member.member_epoch)
+        (answer,) = machine.offsets.commit_in_transaction(request, request.topics)
+        assert [each.error_code for each in answer.partitions] == [0]
 
     at_desk(test)
 

@@ -11,7 +11,10 @@ from runnel.errors import ErrorCode
 
 
 class Asked(Protocol):
-    """A topic of OffsetCommit, TxnOffsetCommit or OffsetDelete; an unknown id has no name."""
+    """A topic of OffsetCommit, TxnOffsetCommit or OffsetDelete, in a request or its response.
+
+    An unknown id has no name.
+    """
 
     name: str
     partitions: list[Any]  # each with a partition_index
@@ -61,3 +64,13 @@ def sort_out(
 def refusal(topic: Asked, code: ErrorCode) -> Refused:
     indexes = [each.partition_index for each in topic.partitions]
     return Refused(topic.name, getattr(topic, "topic_id", b""), indexes, code)
+
+
+def merged(refused: list[T], answered: list[T]) -> list[T]:
+    """Each topic once, though some of its partitions may have been refused before the others."""
+    topics = {(each.name, getattr(each, "topic_id", b"")): each for each in refused}
+    for topic in answered:
+        found = topics.setdefault((topic.name, getattr(topic, "topic_id", b"")), topic)
+        if found is not topic:
+            found.partitions += topic.partitions
+    return list(topics.values())

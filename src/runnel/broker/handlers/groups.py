@@ -8,11 +8,12 @@ operations; up to v5 a group that is not there is a dead one, from v6 on that is
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
-from runnel.broker.handlers.group_partitions import Refused, sort_out
+from runnel.broker.handlers.group_partitions import Refused, merged, sort_out
 from runnel.broker.security import CLUSTER_NAME, GROUP_OPERATIONS, Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
 from runnel.coordinator.groups.machine import GroupMachine
+from runnel.coordinator.groups.offset_deletion import delete_group, delete_offsets
 from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.delete_groups import (
@@ -126,7 +127,7 @@ def delete_groups(
             shards[shard] = None
             group = shard.machine.group(group_id)
             group.ensure_may_be_deleted()
-            shard.machine.offsets.delete_group(group)
+            delete_group(shard.machine, group)
         except RunnelError as error:
             code = error.code
         results.append(DeletableGroupResult(group_id=group_id, error_code=code))
@@ -155,8 +156,8 @@ def offset_delete(
     if not request.group_id:
         raise RunnelError(ErrorCode.INVALID_GROUP_ID, "the group has no name")
     shard = services.groups.shard_of(request.group_id)
-    topics = [_not_deleted(each) for each in refused]
-    topics += shard.machine.offsets.delete(request.group_id, accepted)
+    deleted = delete_offsets(shard.machine, request.group_id, accepted)
+    topics = merged([_not_deleted(each) for each in refused], deleted)
     return settle(
         [shard],
         OffsetDeleteResponse(topics=topics),

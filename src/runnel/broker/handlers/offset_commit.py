@@ -9,7 +9,7 @@ every partition, because the response has no other place for it.
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
-from runnel.broker.handlers.group_partitions import Refused, refusal, sort_out
+from runnel.broker.handlers.group_partitions import Refused, merged, refusal, sort_out
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
@@ -49,21 +49,9 @@ def offset_commit(
     except RunnelError as error:
         return failed(error.code)
     if refused:
-        topics = _merged([_refused(each) for each in refused], topics)
+        topics = merged([_refused(each) for each in refused], topics)
     timeout_ms = services.settings.groups.offsets_commit_timeout_ms
     return settle([shard], OffsetCommitResponse(topics=topics), failed, timeout_ms=timeout_ms)
-
-
-def _merged(
-    refused: list[OffsetCommitResponseTopic], answered: list[OffsetCommitResponseTopic]
-) -> list[OffsetCommitResponseTopic]:
-    """Each topic once, though some of its partitions may have been refused before the others."""
-    topics = {(each.name, each.topic_id): each for each in refused}
-    for topic in answered:
-        found = topics.setdefault((topic.name, topic.topic_id), topic)
-        if found is not topic:
-            found.partitions += topic.partitions
-    return list(topics.values())
 
 
 def _refused(refused: Refused) -> OffsetCommitResponseTopic:

@@ -12,6 +12,7 @@ from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
 from runnel.coordinator.groups.machine import GroupMachine
+from runnel.coordinator.groups.offset_fetching import fetch_offsets
 from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import TopicId
@@ -99,7 +100,7 @@ def _fetch(
             member_epoch=group.member_epoch,
             topics=accepted,
         )
-    found = shard.machine.offsets.fetch(group, require_stable=require_stable)
+    found = fetch_offsets(shard.machine, group, require_stable=require_stable)
     if group.topics is None:
         found = [
             each for each in found if context.may(Operation.DESCRIBE, Resource.TOPIC, each.name)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from runnel.broker.admission import Claim, admit, is_asked_for, is_open
 from runnel.broker.context import RequestContext, Services
-from runnel.broker.handlers.group_partitions import Refused, refusal, sort_out
+from runnel.broker.handlers.group_partitions import Refused, merged, refusal, sort_out
 from runnel.broker.journal import PartitionJournal
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle, settled
@@ -105,15 +105,9 @@ def _admit(
 
 
 def _response(
-    refused: Iterable[Refused], answered: Iterable[TxnOffsetCommitResponseTopic]
+    refused: Iterable[Refused], answered: list[TxnOffsetCommitResponseTopic]
 ) -> TxnOffsetCommitResponse:
-    """Each topic once, though some of its partitions may have been refused before the others."""
-    topics = {each.name: _refused(each) for each in refused}
-    for topic in answered:
-        found = topics.setdefault(topic.name, topic)
-        if found is not topic:
-            found.partitions += topic.partitions
-    return TxnOffsetCommitResponse(topics=list(topics.values()))
+    return TxnOffsetCommitResponse(topics=merged([_refused(each) for each in refused], answered))
 
 
 def _refused(refused: Refused) -> TxnOffsetCommitResponseTopic:

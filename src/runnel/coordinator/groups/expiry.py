@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from runnel.coordinator.groups.group import Group
+from runnel.coordinator.groups.offset_deletion import tombstone, write_in_batches
 from runnel.coordinator.groups.offset_records import NO_TIMESTAMP, CommittedOffset
-from runnel.coordinator.groups.offsets import Offsets, tombstone
+from runnel.coordinator.groups.offsets import Offsets
 from runnel.coordinator.records import JournalRecord
 from runnel.errors import RunnelError
 from runnel.types import NO_TOPIC_ID
@@ -75,7 +76,7 @@ class Expiry:
                         if self._is_due(group, found, now_ms)
                         and not committed.is_pending(group_id, topic, index)
                     ]
-        self._offsets.write_in_batches(expired)
+        write_in_batches(self._machine.shard, expired)
         if len(expired) == count and not committed.has_open_transaction(group_id):
             self._end(group)
         return count
@@ -115,7 +116,7 @@ class Expiry:
                     and _is_of(committed.get(group_id, topic, index), deleted[topic])
                 ]
         with suppress(RunnelError):
-            self._offsets.write_in_batches(found)
+            write_in_batches(self._machine.shard, found)
 
 
 def _is_of(found: CommittedOffset | None, topic_id: bytes | None) -> bool:

@@ -1,11 +1,10 @@
-"""Committing, fetching and deleting the offsets of groups."""
+"""Committing the offsets of groups, and what the journal says of them."""
 
-from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from runnel.coordinator.groups.committed import CommittedOffsets
-from runnel.coordinator.groups.group import EnsurePartition, Group
+from runnel.coordinator.groups.group import EnsurePartition
 from runnel.coordinator.groups.offset_records import (
     NO_TIMESTAMP,
     CommittedOffset,
@@ -14,7 +13,6 @@ from runnel.coordinator.groups.offset_records import (
     encode_offset,
     offset_record,
 )
-from runnel.coordinator.records import JournalRecord
 from runnel.coordinator.runtime import NO_PRODUCER_ID
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import NO_TOPIC_ID
@@ -23,16 +21,6 @@ from runnel.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from runnel.wire.messages.offset_delete import (
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
-from runnel.wire.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
 )
 from runnel.wire.messages.records.legacy_offset_commit import (
     LegacyOffsetCommitKey,
@@ -50,8 +38,6 @@ if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
 FIRST_VERSION_OF_ABSENT_GROUPS: Final = 9  # of OffsetCommit
-TOMBSTONES_PER_BATCH: Final = 1000
-NO_OFFSET: Final = -1
 
 
 class PartitionToCommit(Protocol):
@@ -124,6 +110,16 @@ class Offsets:
         self, request: TxnOffsetCommitRequest, topics: Sequence[TxnOffsetCommitRequestTopic]
     ) -> list[TxnOffsetCommitResponseTopic]:
         """They count when the producer's marker comes. Raises RunnelError."""
+        try:
+            return self._commit_in_transaction(request, topics)
+        except RunnelError as error:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH:  # which producers do not know
+                raise RunnelError(ErrorCode.ILLEGAL_GENERATION, str(error)) from error
+            raise
+
+    def _commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, topics: Sequence[TxnOffsetCommitRequestTopic]
+    ) -> list[TxnOffsetCommitResponseTopic]:
         group = self._machine.groups.get(request.group_id)
         ensure: EnsurePartition | None = None
         if group is not None:
@@ -200,91 +196,6 @@ class Offsets:
         limit = self._machine.settings().offset_metadata_max_bytes
         return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) > 2 * limit
 
-    # Fetching
-
-    def fetch(
-        self, request: OffsetFetchRequestGroup, *, require_stable: bool
-    ) -> list[OffsetFetchResponseTopics]:
-        """A group that is not there has no offsets; that is no error. Raises RunnelError."""
-        group = self._machine.groups.get(request.group_id)
-        if group is not None:
-            group.ensure_may_fetch(request.member_id, request.member_epoch)
-        by_topic = self.committed.by_group.get(request.group_id, {})
-        wanted: Iterable[tuple[str, bytes, Collection[int]]]
-        if request.topics is None:
-            wanted = [(name, NO_TOPIC_ID, by_index) for name, by_index in by_topic.items()]
-        else:
-            wanted = [(each.name, each.topic_id, each.partition_indexes) for each in request.topics]
-        answers: list[OffsetFetchResponseTopics] = []
-        for name, topic_id, indexes in wanted:
-            by_index = by_topic.get(name, {})
-            results: list[OffsetFetchResponsePartitions] = []
-            for index in indexes:
-                found = by_index.get(index)
-                if require_stable and self.committed.is_pending(request.group_id, name, index):
-                    results.append(_nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
-                elif found is None or _is_of_another(found.topic_id, topic_id):
-                    results.append(_nothing(index))
-                else:
-                    results.append(
-                        OffsetFetchResponsePartitions(
-                            partition_index=index,
-                            committed_offset=found.offset,
-                            committed_leader_epoch=found.leader_epoch,
-                            metadata=found.metadata,
-                        )
-                    )
-            answers.append(
-                OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=results)
-            )
-        return answers
-
-    # Deleting
-
-    def delete(
-        self, group_id: str, topics: Sequence[OffsetDeleteRequestTopic]
-    ) -> list[OffsetDeleteResponseTopic]:
-        """Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
-        group = self._machine.group(group_id)
-        group.ensure_may_delete_offsets()
-        records: list[JournalRecord] = []
-        answers: list[OffsetDeleteResponseTopic] = []
-        for topic in topics:
-            code = ErrorCode.NONE
-            if group.is_subscribed_to(topic.name):
-                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            results: list[OffsetDeleteResponsePartition] = []
-            for partition in topic.partitions:
-                index = partition.partition_index
-                results.append(
-                    OffsetDeleteResponsePartition(partition_index=index, error_code=code)
-                )
-                if code is ErrorCode.NONE and self._is_there(group_id, topic.name, index):
-                    records.append(tombstone(group_id, topic.name, index))
-            answers.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
-        self._machine.shard.write(records)
-        return answers
-
-    def _is_there(self, group_id: str, topic: str, index: int) -> bool:
-        return self.committed.get(group_id, topic, index) is not None or self.committed.is_pending(
-            group_id, topic, index
-        )
-
-    def delete_group(self, group: Group) -> None:
-        """With all its offsets; the caller has made sure that it may be."""
-        found = self.committed.partitions_of(group.group_id)
-        self.write_in_batches([tombstone(group.group_id, *partition) for partition in found])
-        self._machine.shard.write(list(group.tombstones()))
-
-    def write_in_batches(self, tombstones: Sequence[JournalRecord]) -> None:
-        """Of many, so that no batch is too large for the journal.
-
-        Raises RunnelError.
-        """
-        remaining = iter(tombstones)
-        while some := list(islice(remaining, TOMBSTONES_PER_BATCH)):
-            self._machine.shard.write(some)
-
     # Replay
 
     def _replay(self, record: OffsetRecord, producer_id: int) -> None:
@@ -314,21 +225,6 @@ class Offsets:
             )
         now = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
         self.replay(now, meant, producer_id)
-
-
-def tombstone(group_id: str, topic: str, index: int) -> JournalRecord:
-    return JournalRecord(OffsetCommitKey(group=group_id, topic=topic, partition=index), None)
-
-
-def _nothing(index: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(
-        partition_index=index, committed_offset=NO_OFFSET, error_code=code
-    )
-
-
-def _is_of_another(committed_id: bytes, asked_id: bytes) -> bool:
-    """Whether the topic was deleted and made anew between the commit and the question."""
-    return NO_TOPIC_ID not in (committed_id, asked_id) and committed_id != asked_id
 
 
 def _absent(code: ErrorCode, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> RunnelError:
