@@ -29,6 +29,7 @@ READ_BYTES: Final = 256 * 1024
 STEP_MS: Final = 5  # of loading, before others have a turn
 STEP_RECORDS: Final = 64  # between looks at the clock
 SETTLE_TIMEOUT_MS: Final = 60_000
+WORTH_TELLING_MS: Final = 1_000  # fifty small ones at every start are not
 
 
 class TimerLoop:
@@ -222,7 +223,8 @@ class Coordinators(Generic[M]):
         if shard.is_open:
             self._loaded(shard)
             took_ms = self._clock.monotonic_ms() - began_ms
-            _log.info("%s-%d was loaded in %d ms", self.topic, shard.index, took_ms)
+            level = logging.INFO if took_ms >= WORTH_TELLING_MS else logging.DEBUG
+            _log.log(level, "%s-%d was loaded in %d ms", self.topic, shard.index, took_ms)
 
     async def _replay(self, shard: Shard[M], data: bytes, offset: int) -> int:
         """Whole batches, from that offset on; the offset after them."""

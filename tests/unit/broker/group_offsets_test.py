@@ -317,6 +317,24 @@ def test_a_topic_made_anew_has_none_of_the_offsets_of_the_old() -> None:
     at_desk(test)
 
 
+def test_very_many_offsets_of_a_deleted_topic_go_in_steps() -> None:
+    """And what is committed to the new topic between two steps stays."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=2500)
+        await find(desk, "g")
+        await commit(desk, dict.fromkeys(range(2500), 9))
+        machine = desk.broker.groups.shard_of("g").machine
+        machine.topics_deleted({"t": desk.broker.partitions.get("t", 0).log.topic_id})
+        left = machine.offsets.committed.by_group["g"]["t"]
+        assert len(left) == 1500
+        assert await commit(desk, {2400: 3}) == [0]
+        await asyncio.sleep(0.1)
+        assert await fetch_offsets(desk, indexes=None) == {("t", 2400): (3, "", 0)}
+
+    at_desk(test)
+
+
 EXPIRY = {"offsets.retention.minutes": "2", "offsets.retention.check.interval.ms": "1000"}
 
 

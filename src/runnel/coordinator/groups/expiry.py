@@ -5,12 +5,15 @@ steps, because a shard may hold very many offsets and the loop must not wait for
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from runnel.coordinator.groups.group import Group
-from runnel.coordinator.groups.offset_deletion import tombstone, write_in_batches
-from runnel.coordinator.groups.offset_records import NO_TIMESTAMP, CommittedOffset
+from runnel.coordinator.groups.offset_deletion import (
+    TOMBSTONES_PER_BATCH,
+    tombstone,
+    write_in_batches,
+)
+from runnel.coordinator.groups.offset_records import NO_TIMESTAMP, CommittedOffset, OffsetRecord
 from runnel.coordinator.groups.offsets import Offsets
 from runnel.coordinator.records import JournalRecord
 from runnel.errors import RunnelError
@@ -30,6 +33,8 @@ class Expiry:
         self._offsets = offsets
         self._timer = machine.shard.timer(self._step)
         self._to_visit: list[str] = []
+        self._gone: list[OffsetRecord] = []  # of deleted topics, as they were found
+        self._removal = machine.shard.timer(self._remove_some)
 
     def start(self) -> None:
         """The shard is loaded. Topics may have been deleted while nobody could note it."""
@@ -105,18 +110,32 @@ class Expiry:
         all of them go. If the journal refuses, the next start tries again.
         """
         committed = self._offsets.committed
-        found: list[JournalRecord] = []
         for group_id in self._machine.groups if deleted else ():
             by_topic = committed.by_group.get(group_id, {})
             if committed.has_open_transaction(group_id) or not by_topic.keys().isdisjoint(deleted):
-                found += [
-                    tombstone(group_id, topic, index)
+                self._gone += [
+                    OffsetRecord(group_id, topic, index, found)
                     for topic, index in committed.partitions_of(group_id)
                     if topic in deleted
-                    and _is_of(committed.get(group_id, topic, index), deleted[topic])
+                    and _is_of(found := committed.get(group_id, topic, index), deleted[topic])
                 ]
-        with suppress(RunnelError):
-            write_in_batches(self._machine.shard, found)
+        self._remove_some()
+
+    def _remove_some(self) -> None:
+        """Some now, the rest in the next turns of the loop, unless committed anew meanwhile."""
+        some, self._gone = self._gone[:TOMBSTONES_PER_BATCH], self._gone[TOMBSTONES_PER_BATCH:]
+        committed = self._offsets.committed
+        tombstones = [
+            tombstone(group, topic, index)
+            for group, topic, index, found in some
+            if committed.get(group, topic, index) is found
+        ]
+        try:
+            self._machine.shard.write(tombstones)
+        except RunnelError:
+            self._gone.clear()
+        if self._gone:
+            self._removal.start(self._machine.shard.clock.monotonic_ms())
 
 
 def _is_of(found: CommittedOffset | None, topic_id: bytes | None) -> bool:
