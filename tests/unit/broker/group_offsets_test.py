@@ -264,7 +264,7 @@ def test_a_group_is_listed_described_and_deleted() -> None:
         assert sorted(
             (each.group_id, each.protocol_type, each.group_state, each.group_type)
             for each in listed.groups
-        ) == [("g", "", "Empty", "Classic"), ("other", "", "Empty", "Classic")]
+        ) == [("g", "", "Empty", "classic"), ("other", "", "Empty", "classic")]
         for states, types, count in (
             (["eMPTY", "Stable"], [], 2),
             (["Stable"], [], 0),

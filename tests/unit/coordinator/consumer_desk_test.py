@@ -58,16 +58,16 @@ def test_one_member_has_all_partitions_and_a_restart_keeps_them() -> None:
         await prepare(desk, "t")
         joined = await desk.ask(joining("a", "t"))
         assert partitions_of(joined) == [0, 1, 2, 3]
-        assert (joined.member_id, joined.member_epoch) == ("a", 1)
+        assert (joined.member_id, joined.member_epoch) == ("a", 2)
         assert joined.heartbeat_interval_ms == 5_000
         before = await desk.ask(ConsumerGroupDescribeRequest(group_ids=["g"]))
         assert before.groups[0].group_state == "Stable"
         await restart(desk)
         assert await desk.ask(ConsumerGroupDescribeRequest(group_ids=["g"])) == before
         beat = await desk.ask(
-            ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1)
+            ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=2)
         )
-        assert (beat.error_code, beat.member_epoch, beat.assignment) == (0, 1, None)
+        assert (beat.error_code, beat.member_epoch, beat.assignment) == (0, 2, None)
         left = await desk.ask(
             ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=-1)
         )
@@ -86,30 +86,30 @@ def test_a_partition_goes_over_only_when_its_owner_let_go() -> None:
         topic_id = first.assignment.topic_partitions[0].topic_id
         await asyncio.sleep(2)
         second = await desk.ask(joining("b", "t"))
-        assert (partitions_of(second), second.member_epoch) == ([], 2)
+        assert (partitions_of(second), second.member_epoch) == ([], 3)
         told = await desk.ask(
-            ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1)
+            ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=2)
         )
         kept = partitions_of(told)
-        assert (len(kept), told.member_epoch) == (2, 1), "it stays in its epoch until it let go"
+        assert (len(kept), told.member_epoch) == (2, 2), "it stays in its epoch until it let go"
         waits = await desk.ask(
-            ConsumerGroupHeartbeatRequest(group_id="g", member_id="b", member_epoch=2)
+            ConsumerGroupHeartbeatRequest(group_id="g", member_id="b", member_epoch=3)
         )
-        assert (waits.assignment, waits.member_epoch) == (None, 2)
+        assert (waits.assignment, waits.member_epoch) == (None, 3)
         revoked = await desk.ask(
             ConsumerGroupHeartbeatRequest(
                 group_id="g",
                 member_id="a",
-                member_epoch=1,
+                member_epoch=2,
                 topic_partitions=[
                     ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=kept)
                 ],
             )
         )
-        assert revoked.member_epoch == 2
+        assert revoked.member_epoch == 3
         await restart(desk)
         given = await desk.ask(
-            ConsumerGroupHeartbeatRequest(group_id="g", member_id="b", member_epoch=2)
+            ConsumerGroupHeartbeatRequest(group_id="g", member_id="b", member_epoch=3)
         )
         assert sorted(partitions_of(given) + kept) == [0, 1, 2, 3]
 

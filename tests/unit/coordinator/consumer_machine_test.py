@@ -86,6 +86,9 @@ class GroupOfMembers(RuleBasedStateMachine):
 
     @rule(milliseconds=st.sampled_from((300, 2_000, 10_000, 31_000, 46_000)))
     def wait(self, milliseconds: int) -> None:
+        self._pass(milliseconds)
+
+    def _pass(self, milliseconds: int) -> None:
         """A client that was not heard of for so long has stopped reading, too."""
         self.stage.advance_ms(milliseconds)
         group = self.group
@@ -124,7 +127,7 @@ class GroupOfMembers(RuleBasedStateMachine):
     def teardown(self) -> None:
         """When nothing more happens, every topic that somebody reads is read completely."""
         for _ in range(12):
-            self.stage.advance_ms(2_000)
+            self._pass(2_000)
             for name in list(self.members):
                 self._beat(name)
                 self.members[name].follow()

@@ -79,7 +79,7 @@ def test_a_group_may_be_full() -> None:
         ErrorCode.GROUP_MAX_SIZE_REACHED,
         "The consumer group has reached its maximum capacity of 1 members.",
     )
-    assert beat(stage, **JOIN).member_epoch == 1, "who is in may join again"
+    assert beat(stage, **JOIN).member_epoch == 2, "who is in may join again"
 
 
 def test_epochs_that_are_not_the_members(stage: GroupStage) -> None:
@@ -89,10 +89,10 @@ def test_epochs_that_are_not_the_members(stage: GroupStage) -> None:
     stage.advance_ms(2_000)
     b.join()
     settle(stage, [a, b])
-    assert (a.epoch, b.epoch) == (2, 2)
-    code, why = refusal(stage, member_id="a", member_epoch=3)
+    assert (a.epoch, b.epoch) == (3, 3)
+    code, why = refusal(stage, member_id="a", member_epoch=4)
     assert code is ErrorCode.FENCED_MEMBER_EPOCH
-    assert "greater member epoch (3) than the one known by the group coordinator (2)" in why
+    assert "greater member epoch (4) than the one known by the group coordinator (3)" in why
     code, why = refusal(stage, member_id="a", member_epoch=1, topic_partitions=None)
     assert code is ErrorCode.FENCED_MEMBER_EPOCH
     assert "smaller member epoch (1)" in why
@@ -111,9 +111,9 @@ def test_the_epoch_before_is_taken_while_its_answer_may_be_lost(stage: GroupStag
     a.beat()
     a.follow()
     a.beat()
-    assert a.epoch == 2
-    a.epoch = 1  # it did not hear of it
-    assert a.beat().member_epoch == 2
+    assert a.epoch == 3
+    a.epoch = 2  # it did not hear of it
+    assert a.beat().member_epoch == 3
 
 
 def test_static_members_come_back_to_what_they_had(stage: GroupStage) -> None:
@@ -204,29 +204,29 @@ def test_nothing_changes_if_the_journal_refuses(stage: GroupStage) -> None:
     assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert not stage.machine.groups
     stage.journal.refusal = None
-    assert a.join().member_epoch == 1
+    assert a.join().member_epoch == 2
 
 
 def test_topics_that_appear_grow_and_vanish_are_assigned(stage: GroupStage) -> None:
     stage.topics.set(other=1)
     a = Member(stage, "a", ["t", "u"])
     a.join()
-    assert (a.told, a.epoch) == (set(), 1)
+    assert (a.told, a.epoch) == (set(), 2)
     stage.topics.set(t=2)
     settle(stage, [a], rounds=2)
-    assert (len(a.owned), a.epoch) == (2, 2)
+    assert (len(a.owned), a.epoch) == (2, 3)
     stage.topics.set(t=5)
     settle(stage, [a], rounds=2)
-    assert (len(a.owned), a.epoch) == (5, 3)
+    assert (len(a.owned), a.epoch) == (5, 4)
     stage.topics.set(t=5, u=1)
     settle(stage, [a], rounds=2)
-    assert (len(a.owned), a.epoch) == (6, 4)
+    assert (len(a.owned), a.epoch) == (6, 5)
     stage.topics.set(u=1)
     settle(stage, [a], rounds=3)
-    assert (len(a.owned), a.epoch) == (1, 5)
+    assert (len(a.owned), a.epoch) == (1, 6)
     stage.topics.set(u=1, unrelated=7)
     settle(stage, [a], rounds=2)
-    assert a.epoch == 5, "what nobody subscribes to changes nothing"
+    assert a.epoch == 6, "what nobody subscribes to changes nothing"
 
 
 def test_a_member_that_unsubscribes_gives_up_at_once(stage: GroupStage) -> None:
@@ -248,9 +248,9 @@ def test_assignments_are_not_computed_more_often_than_the_interval(stage: GroupS
     a.join()
     stage.advance_ms(500)
     joined = b.join()
-    assert (joined.member_epoch, group_of(stage).state_name) == (1, "Assigning")
+    assert (joined.member_epoch, group_of(stage).state_name) == (2, "Assigning")
     stage.advance_ms(500)
-    assert b.beat().member_epoch == 2
+    assert b.beat().member_epoch == 3
 
 
 def test_describe_tells_targets_and_current_assignments(stage: GroupStage) -> None:
@@ -260,8 +260,8 @@ def test_describe_tells_targets_and_current_assignments(stage: GroupStage) -> No
     stage.advance_ms(2_000)
     b.join()
     described = stage.machine.consumer.describe("g")
-    assert (described.group_state, described.group_epoch) == ("Reconciling", 2)
-    assert (described.assignor_name, described.assignment_epoch) == ("range", 2)
+    assert (described.group_state, described.group_epoch) == ("Reconciling", 3)
+    assert (described.assignor_name, described.assignment_epoch) == ("range", 3)
     first, second = described.members
     assert first.target_assignment.topic_partitions[0].partitions == [0, 1, 2]
     assert first.assignment.topic_partitions[0].partitions == [0, 1, 2, 3, 4, 5]

@@ -95,7 +95,7 @@ def _describe(
         if not context.may(Operation.DESCRIBE, Resource.GROUP, group_id):
             raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
         if not group_id:
-            raise RunnelError(ErrorCode.INVALID_GROUP_ID, "The configured groupId is invalid.")
+            return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
         shard = services.groups.shard_of(group_id)
         described = shard.machine.consumer.describe(group_id)
     except RunnelError as error:

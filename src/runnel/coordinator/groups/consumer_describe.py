@@ -39,10 +39,19 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicsView) ->
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.regex,
-        assignment=_assignment(member.assigned, topics),
+        assignment=_assignment(_owned(member), topics),
         target_assignment=_assignment(target, topics),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )
+
+
+def _owned(member: ConsumerMember) -> dict[bytes, set[int]]:
+    """What it was told to give up is its own until it has."""
+    found: dict[bytes, set[int]] = {}
+    for owned in (member.assigned, member.pending_revocation):
+        for topic_id, epochs in owned.items():
+            found.setdefault(topic_id, set()).update(epochs)
+    return found
 
 
 def _assignment(partitions: Mapping[bytes, Collection[int]], topics: TopicsView) -> Assignment:

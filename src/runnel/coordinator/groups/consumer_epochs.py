@@ -73,7 +73,6 @@ class Epochs:
         is_new: bool,
     ) -> int:
         """One more if the subscriptions have changed, or the topics that they name."""
-        is_new = is_new or not group.epoch
         revision = self._machine.topics.revision
         if not is_new and group.checked_revision == revision:
             return group.epoch

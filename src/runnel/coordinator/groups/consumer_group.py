@@ -50,6 +50,7 @@ from runnel.wire.messages.records.consumer_group_target_assignment_metadata impo
 )
 
 FIRST_COMMIT_WITH_EPOCHS = 9  # OffsetCommit's version
+FIRST_EPOCH = 1  # so that no member is ever in epoch 0, which means joining
 NO_TARGET: Target = {}
 
 
@@ -70,7 +71,7 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0  # of the subscribed topics, as of this epoch
         self.members: dict[str, ConsumerMember] = {}
         self.static_ids: dict[str, str] = {}  # the member of each instance
@@ -229,7 +230,7 @@ class ConsumerGroup:
     def _replay_epoch(
         self, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
     ) -> None:
-        self.epoch = 0 if value is None else value.epoch
+        self.epoch = FIRST_EPOCH if value is None else value.epoch
         self.metadata_hash = 0 if value is None else value.metadata_hash
 
     def _replay_member(

@@ -13,8 +13,8 @@ EnsurePartition = Callable[[str, bytes, int], None]
 class GroupType(Enum):
     """As ListGroups and the tools spell it."""
 
-    CLASSIC = "Classic"
-    CONSUMER = "Consumer"
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
 
 
 class Group(Protocol):
