@@ -118,12 +118,15 @@ class ClassicInConsumer:
         before = group.static_member(joining.instance_id)
         if before is None or before.member_id == joining.member_id:
             return None
+        is_stale = joining.topics != before.topics or group.epoch > group.target_epoch
         left = [each for each in group.members.values() if each is not before]
         left.append(joining)
         if not may_go_down(left, self._machine.settings()):
             return None
         try:
-            return self._consumer.go_down(group, left, before.member_id)
+            return self._consumer.go_down(
+                group, left, replaced_id=before.member_id, rebalances=is_stale
+            )
         except WireError as error:
             raise RunnelError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
@@ -190,15 +193,10 @@ class ClassicInConsumer:
         answers: list[MemberResponse] = []
         gone: dict[str, ConsumerMember] = {}
         for identity in leaving:
-            code, member_id = ErrorCode.NONE, identity.member_id
+            code = ErrorCode.NONE
             try:
-                instance_id = identity.group_instance_id
-                if instance_id is not None and not member_id:  # an administrator removes it
-                    member_id = group.static_ids.get(instance_id, "")
-                member = _ensure_member(group, member_id, instance_id)
-                if member_id in gone:
-                    raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
-                gone[member_id] = member
+                member = _leaving(group, identity)
+                gone[member.member_id] = member
             except RunnelError as error:
                 code = error.code
             answers.append(
@@ -246,6 +244,14 @@ def _ensure_member(group: ConsumerGroup, member_id: str, instance_id: str | None
     if instance_id is None:
         return group.member(member_id)
     return ensure_static_member(group, member_id, instance_id)
+
+
+def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    instance_id, member_id = identity.group_instance_id, identity.member_id
+    if instance_id is not None and not member_id:  # an administrator removes it
+        member_id = group.static_ids.get(instance_id, "")
+    return _ensure_member(group, member_id, instance_id)
 
 
 def _ensure_classic(

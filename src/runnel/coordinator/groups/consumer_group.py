@@ -14,7 +14,6 @@ from runnel.coordinator.groups.consumer_member import LEAVING, NOTHING, Consumer
 from runnel.coordinator.groups.consumer_records import (
     Target,
     group_tombstones,
-    partition_metadata_tombstone,
 )
 from runnel.coordinator.groups.group import EnsurePartition, GroupType
 from runnel.coordinator.records import JournalRecord
@@ -142,10 +141,7 @@ class ConsumerGroup:
         return None
 
     def tombstones(self) -> Collection[JournalRecord]:
-        found = group_tombstones(self.group_id, self.members, self.resolved)
-        if self.has_partition_metadata:
-            found.insert(0, partition_metadata_tombstone(self.group_id))
-        return found
+        return group_tombstones(self.group_id, self.members, self.resolved)
 
     def offsets_expire_since_ms(self, committed_ms: int) -> int | None:
         return committed_ms

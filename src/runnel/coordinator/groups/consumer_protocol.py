@@ -305,19 +305,24 @@ class ConsumerProtocol:
             self.sessions.forget(group.group_id, member.member_id)
 
     def go_down(
-        self, group: ConsumerGroup, left: list[ConsumerMember], replaced_id: str | None = None
+        self,
+        group: ConsumerGroup,
+        left: list[ConsumerMember],
+        *,
+        replaced_id: str | None = None,
+        rebalances: bool = True,
     ) -> int:
         """Only members of the classic protocol are left: the group becomes a classic one.
 
-        Its generation. It rebalances, unless all go on as they are: a static member has replaced
-        the last of the new protocol. Raises WireError, RunnelError.
+        Its generation. A static member that has replaced the last of the new protocol gets what
+        that one had. Raises WireError, RunnelError.
         """
-        topics = self._machine.topics
+        topics, ids = self._machine.topics, list(group.members)
         classic = downgraded(group, left, topics, heir_of=replaced_id)
         self._shard.write(downgrade_records(group, classic, self._shard.clock.wall_ms()))
-        for member_id in group.members:
+        for member_id in ids:
             self.sessions.forget(group.group_id, member_id)
-        self._machine.classic.adopt(classic, rebalances=replaced_id is None)
+        self._machine.classic.adopt(classic, rebalances=rebalances)
         return classic.generation_id
 
 

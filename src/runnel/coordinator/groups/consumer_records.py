@@ -149,5 +149,6 @@ def group_tombstones(
             for member_id in ids
         ),
         *(regex_tombstone(group_id, regex) for regex in regexes),
+        partition_metadata_tombstone(group_id),
         JournalRecord(ConsumerGroupMetadataKey(group_id=group_id), None),
     ]

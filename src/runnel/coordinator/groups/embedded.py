@@ -24,6 +24,10 @@ Parts = Mapping[bytes, Collection[int]]
 """Partitions by topic id."""
 
 
+class CustomAssignorError(Exception):
+    """An assignor of the clients' own told its members more than their partitions."""
+
+
 def version_of(written: bytes) -> int:
     """A later one is read as the newest that is known here. Raises WireError."""
     try:
@@ -51,10 +55,13 @@ def owned_parts(subscription: ConsumerProtocolSubscription, topics: TopicsView) 
 
 
 def read_assignment(written: bytes, topics: TopicsView) -> Parts:
-    """Who has never been assigned anything has nothing. Raises WireError."""
+    """Who has never been assigned anything has nothing. Raises WireError, CustomAssignorError."""
     if not written:
         return {}
-    assigned = _read(ConsumerProtocolAssignment, written).assigned_partitions
+    assignment = _read(ConsumerProtocolAssignment, written)
+    if assignment.user_data:
+        raise CustomAssignorError
+    assigned = assignment.assigned_partitions
     return _by_id(((each.topic, each.partitions) for each in assigned), topics)
 
 

@@ -22,6 +22,7 @@ from runnel.coordinator.groups.consumer_records import (
     target_record,
 )
 from runnel.coordinator.groups.embedded import (
+    CustomAssignorError,
     read_assignment,
     read_subscription,
     version_of,
@@ -39,18 +40,19 @@ DOWN: Final = frozenset({"downgrade", "bidirectional"})
 
 def ensure_may_go_up(group: ClassicGroup, settings: GroupSettings) -> None:
     """Raises GROUP_ID_NOT_FOUND: there is no such group of the new protocol."""
-    why = None
     if settings.group_consumer_migration_policy.lower() not in UP:
-        why = "online upgrade is disabled"
-    elif not group.uses_consumer_protocol:
-        why = "the group does not use the consumer embedded protocol"
-    elif group.member_count > settings.group_consumer_max_size:
-        why = "the group size exceeds the consumer group maximum size"
-    if why is not None:
-        raise RunnelError(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
-        )
+        raise _stays(group, "online upgrade is disabled.")
+    if not group.uses_consumer_protocol:
+        raise _stays(group, "the group does not use the consumer embedded protocol.")
+    if group.member_count > settings.group_consumer_max_size:
+        raise _stays(group, "the group size exceeds the consumer group maximum size.")
+
+
+def _stays(group: ClassicGroup, why: str) -> RunnelError:
+    return RunnelError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}",
+    )
 
 
 def ensure_classic_may_join(group: ConsumerGroup, settings: GroupSettings) -> None:
@@ -78,10 +80,12 @@ def upgrade_records(group: ClassicGroup, topics: TopicsView) -> list[JournalReco
     try:
         members = [_upgraded(group, member, topics, taken) for member in group.members.values()]
     except WireError:
-        raise RunnelError(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade the classic group {group.group_id} to consumer group because the "
-            "embedded consumer protocol is malformed.",
+        raise _stays(group, "the embedded consumer protocol is malformed.") from None
+    except CustomAssignorError:
+        raise _stays(
+            group,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch "
+            "to a default assignor before re-attempting the upgrade.",
         ) from None
     group_id, epoch = group.group_id, group.generation_id
     return [

@@ -349,3 +349,42 @@ def test_the_journal_refuses_and_the_group_stays_what_it_is() -> None:
     with pytest.raises(RunnelError):
         new.leave()
     assert isinstance(stage.machine.groups["g"], ConsumerGroup)
+
+
+def test_what_a_custom_assignor_said_would_be_lost() -> None:
+    stage = stage_with()
+    members = Members(stage)
+    member_id, answer = members.enter()
+    stage.advance_ms(JOIN_DELAY_MS)
+    topic_id = stage.topics.id_of("t")
+    assert topic_id is not None
+    plain = write_assignment({topic_id: [0]}, 0, stage.topics)
+    with_data = plain[:-4] + b"\0\0\0\1!"
+    members.sync(member_id, now(answer).generation_id, {member_id: with_data})
+    assert refusal(stage) is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_an_administrator_removes_members_of_either_protocol() -> None:
+    stage = stage_with()
+    (old,) = classic_group(stage, 1)
+    new, other = Member(stage, "new"), Member(stage, "other", instance_id="static")
+    new.join()
+    other.join()
+    settle(stage, [old], [new, other])
+    assert old.members.leave("stranger") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert old.members.leave("new", "static") is ErrorCode.FENCED_INSTANCE_ID
+    assert old.members.leave("new") is ErrorCode.NONE
+    assert old.members.leave(instance_id="static") is ErrorCode.NONE
+    assert isinstance(stage.machine.groups["g"], ClassicGroup)
+
+
+def test_a_static_member_that_moves_down_with_other_topics_begins_a_rebalance() -> None:
+    stage = stage_with()
+    new = Member(stage, "new", ["u"], instance_id="one")
+    new.join()
+    back = Consumer(stage, "one")
+    back.joined(back.ask())
+    group = stage.machine.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    assert group.state_name == "PreparingRebalance"
+    assert back.members.sync(back.member_id, back.generation_id) is ErrorCode.REBALANCE_IN_PROGRESS
