@@ -1,5 +1,7 @@
 """Consumers of librdkafka in one classic group: they share the partitions, and take over."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -150,3 +152,37 @@ def test_a_static_member_comes_back_to_what_it_had(broker: BrokerProcess) -> Non
         with closing(Member(broker, group_instance_id="two")) as again:
             poll_until(lambda: bool(again.owned()), again, first)
             assert [first.owned(), again.owned()] == before
+
+
+ANOTHER_PROCESS = """
+import sys
+from confluent_kafka import Consumer
+
+consumer = Consumer({
+    "bootstrap.servers": sys.argv[1], "group.id": "g", "session.timeout.ms": 6000,
+    "auto.offset.reset": "earliest", "enable.auto.commit": False, "group.protocol": "classic",
+})
+consumer.subscribe([sys.argv[2]])
+while True:
+    if consumer.poll(0.1) is not None:
+        consumer.commit(asynchronous=False)
+        print("committed", flush=True)
+"""
+
+
+def test_a_killed_member_is_noticed_and_its_partitions_are_taken_over(
+    broker: BrokerProcess,
+) -> None:
+    produce(broker, RECORDS)
+    command = [sys.executable, "-c", ANOTHER_PROCESS, broker.bootstrap, TOPIC]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as another:
+        try:
+            assert another.stdout is not None
+            assert another.stdout.readline() == b"committed\n"
+            with closing(Member(broker)) as member:
+                poll_until(lambda: 0 < len(member.owned()) < PARTITIONS, member)
+                another.kill()
+                poll_until(lambda: share([member]), member)
+                poll_until(lambda: member.committed() == RECORDS, member)
+        finally:
+            another.kill()
