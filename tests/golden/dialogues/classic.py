@@ -353,3 +353,60 @@ async def classic_members_vote(talk: Talk) -> None:
     await talk.expect(on="C")
     await talk.ask(join(names=("own",)), on="D")
     await talk.ask(DESCRIBE)
+
+
+@with_settings({"group.initial.rebalance.delay.ms": "2000"})
+async def an_empty_classic_group_waits_for_more(talk: Talk) -> None:
+    await talk.groups_ready()
+    await talk.topic("t")
+    given: dict[str, Any] = {"rebalance_timeout_ms": 5_000, "session_timeout_ms": 20_000}
+    await talk.send(join(group_instance_id="one", **given))
+    await talk.wait_ms(1_200)
+    await talk.send(join(group_instance_id="two", **given), on="B")
+    await talk.wait_ms(1_300)
+    await talk.quiet()  # the delay was extended to 4 s
+    await talk.send(join(group_instance_id="three", **given), on="C")
+    await talk.wait_ms(1_800)
+    await talk.quiet()  # and to 5 s, which is all that the members allow
+    await talk.wait_ms(1_000)
+    one = (await talk.expect()).member_id
+    await talk.expect(on="B")
+    await talk.expect(on="C")
+    talk.comment("all leave while they join: the group waits for nobody")
+    await talk.ask(leave(("", "one"), ("", "two"), ("", "three")))
+    await talk.ask(beat(one, 1, "one"))
+    await talk.send(join(group_instance_id="four", **given))
+    await talk.ask(DESCRIBE, on="B")
+    await talk.ask(leave(("", "four")), on="B")
+    await talk.expect()
+    await talk.ask(DESCRIBE, on="B")
+    await talk.wait_ms(2_300)
+    await talk.ask(DESCRIBE, on="B")
+
+
+async def ids_of_classic_members(talk: Talk) -> None:
+    await talk.groups_ready()
+    await talk.topic("t")
+    first = await _alone(talk)
+    talk.comment("an id is given back: that begins a rebalance")
+    unused = (await talk.ask(join(), on="B")).member_id
+    await talk.ask(leave((unused, None)), on="B")
+    await talk.ask(beat(first, 1))
+    await talk.ask(join(first))
+    await talk.ask(sync(first, 2, first))
+    talk.comment("an id that was given away holds up the others until it joins")
+    second = (await talk.ask(join(), on="B")).member_id
+    await talk.send(join(first))
+    await talk.quiet()
+    await talk.send(join(second), on="B")
+    await talk.expect()
+    await talk.expect(on="B")
+    talk.comment("with another's id, with a name that it has not joined with")
+    await talk.ask(beat(second, 3, "static"), on="B")
+    await talk.ask(sync(second, 3, group_instance_id="static"), on="B")
+    await talk.ask(join(second, group_instance_id="static"), on="B")
+    await talk.ask(leave((second, "static")), on="B")
+    third = (await talk.ask(join(), on="C")).member_id
+    await talk.ask(join(third, group_instance_id="static"), on="C")
+    await talk.ask(DESCRIBE, 0)
+    await talk.ask(DescribeGroupsRequest(groups=["g", "h", ""], include_authorized_operations=True))

@@ -46,7 +46,8 @@ def join_group(
     context: RequestContext, services: Services, request: JoinGroupRequest
 ) -> JoinGroupResponse | Parked[JoinGroupResponse]:
     def failed(code: ErrorCode) -> JoinGroupResponse:
-        return not_joined(code, request.member_id)
+        is_told = code is ErrorCode.INVALID_GROUP_ID  # Kafka gives the id back only then
+        return not_joined(code, request.member_id if is_told else "")
 
     try:
         shard = shard_for(context, services, request.group_id)

@@ -74,7 +74,7 @@ class ClassicJoin:
             return self._join_anew(group, request, caller)
         if request.member_id in group.pending_members:
             if request.group_instance_id is not None:
-                return not_joined(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)
+                return not_joined(ErrorCode.UNKNOWN_SERVER_ERROR)
             return self._add(group, request, caller, request.member_id)
         return self._join_again(group, request)
 
