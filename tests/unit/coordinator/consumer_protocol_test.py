@@ -271,3 +271,14 @@ def test_describe_tells_targets_and_current_assignments(stage: GroupStage) -> No
     with pytest.raises(RunnelError) as raised:
         stage.machine.consumer.describe("none")
     assert raised.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_begins_at_its_first_epoch_with_nothing_to_compute(stage: GroupStage) -> None:
+    """As Kafka 4.3: without topics nothing but the member is written; the first topics begin the
+    second epoch, and the interval between assignments does not delay it."""
+    a = Member(stage, "a", topics=())
+    assert a.join().member_epoch == 1
+    assert (group_of(stage).epoch, group_of(stage).target_epoch) == (1, 1)
+    joined = beat(stage, member_id="a", member_epoch=1, subscribed_topic_names=["t"])
+    assert joined.member_epoch == 2
+    assert joined.assignment is not None

@@ -74,7 +74,7 @@ class ConsumerGroup:
         self.metadata_hash = 0  # of the subscribed topics, as of this epoch
         self.members: dict[str, ConsumerMember] = {}
         self.static_ids: dict[str, str] = {}  # the member of each instance
-        self.target_epoch = 0
+        self.target_epoch = FIRST_EPOCH  # with nothing in it, which nobody computes
         self.target_timestamp_ms = 0
         self.targets: dict[str, Target] = {}  # by member
         self.resolved: dict[str, Resolved] = {}  # by regular expression
