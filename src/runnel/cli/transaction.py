@@ -115,7 +115,8 @@ def describe(
         if at:
             show_line("")
         partitions = [f"{row['topic']}:{row['partition']}" for row in document["partitions"]]
-        show_fields({**document, "partitions": ", ".join(partitions) or "-"})
+        fields = {**document, "partitions": ", ".join(partitions) or "-"}
+        show_fields({name.replace("_", " "): cell for name, cell in fields.items()})
 
 
 @app.command(
