@@ -64,7 +64,7 @@ def _answer(
         found = _find(context, services, request.key_type, request.key, coordinators)
         return FindCoordinatorResponse(
             error_code=found.error_code,
-            error_message=found.error_message,
+            error_message=found.error_message or ErrorCode.NONE.name,  # as Kafka says it
             node_id=found.node_id,
             host=found.host,
             port=found.port,

@@ -47,7 +47,8 @@ def offset_commit(
         shard = services.groups.shard_of(request.group_id)
         topics = shard.machine.offsets.commit(request, accepted, context.api_version)
     except RunnelError as error:
-        return failed(error.code)
+        topics = [_refused(refusal(topic, error.code)) for topic in accepted]
+        return OffsetCommitResponse(topics=_merged([_refused(each) for each in refused], topics))
     if refused:
         topics = merged([_refused(each) for each in refused], topics)
     timeout_ms = services.settings.groups.offsets_commit_timeout_ms
