@@ -48,7 +48,7 @@ def offset_commit(
         topics = shard.machine.offsets.commit(request, accepted, context.api_version)
     except RunnelError as error:
         topics = [_refused(refusal(topic, error.code)) for topic in accepted]
-        return OffsetCommitResponse(topics=_merged([_refused(each) for each in refused], topics))
+        return OffsetCommitResponse(topics=merged([_refused(each) for each in refused], topics))
     if refused:
         topics = merged([_refused(each) for each in refused], topics)
     timeout_ms = services.settings.groups.offsets_commit_timeout_ms
