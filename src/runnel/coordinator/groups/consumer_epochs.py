@@ -33,6 +33,7 @@ class Epochs:
         self._machine = machine
         self._shard = machine.shard
         self._hashes = TopicHashes(machine.topics)
+        self.hash_of = self._hashes.of
         self.regexes = RegexSubscriptions(machine, self._resolved)
 
     def advance(

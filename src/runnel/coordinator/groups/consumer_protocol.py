@@ -187,7 +187,7 @@ class ConsumerProtocol:
             return ConsumerGroup(group_id)
         if is_joining and isinstance(group, ClassicGroup):
             ensure_may_go_up(group, self._machine.settings())
-            records.extend(upgrade_records(group, self._machine.topics))
+            records.extend(upgrade_records(group, self._machine.topics, self._epochs.hash_of))
             upgraded = ConsumerGroup(group_id)
             for key, value, _ in records[len(group.tombstones()) :]:
                 upgraded.replay(key, value)

@@ -5,7 +5,7 @@ gone from a group whose other members speak the classic protocol. Either way the
 records are deleted and its new ones written in one batch, so that it is one or the other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from runnel.config.coordination import GroupSettings
@@ -74,7 +74,9 @@ def may_go_down(left: Iterable[ConsumerMember], settings: GroupSettings) -> bool
     )
 
 
-def upgrade_records(group: ClassicGroup, topics: TopicsView) -> list[JournalRecord]:
+def upgrade_records(
+    group: ClassicGroup, topics: TopicsView, hash_of: Callable[[Iterable[str]], int]
+) -> list[JournalRecord]:
     """Every member has what it was last assigned. Raises GROUP_ID_NOT_FOUND."""
     taken: set[tuple[bytes, int]] = set()
     try:
@@ -91,7 +93,7 @@ def upgrade_records(group: ClassicGroup, topics: TopicsView) -> list[JournalReco
     return [
         *group.tombstones(),
         *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, 0),
+        epoch_record(group_id, epoch, hash_of({name for each in members for name in each.topics})),
         *(
             target_record(
                 group_id,
