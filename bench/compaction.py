@@ -5,6 +5,7 @@ look often. The log is done when the cleaner's checkpoint in the data folder say
 same file for Kafka and Runnel; so this needs the broker's folder.
 """
 
+import os
 import random
 import struct
 import threading
@@ -57,6 +58,7 @@ def compact(address: Address, data_dir: Path, *, samples: int, megabytes: int) -
         _fill(client, topic, megabytes)
         folder = data_dir / f"{topic.name}-0"
         size_bytes, until = _closed(folder)
+        _write_out(folder)
         before = sync_produce(
             address, samples=samples, load=ONE_LARGE_RECORD, interval_s=INTERVAL_S
         )
@@ -112,6 +114,13 @@ def _check(client: WireClient, zeros: tuple[int, ...] | list[int]) -> None:
     reply = client.receive_frame()
     if any(reply[at - 4] for at in zeros):
         raise LoadError(f"a produce request failed: {reply!r}")
+
+
+def _write_out(folder: Path) -> None:
+    """What was filled is still on its way to the disk, and in the way of everybody else."""
+    for path in folder.glob("*.log"):
+        with path.open("rb") as file:
+            os.fdatasync(file.fileno())
 
 
 def _closed(folder: Path) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from runnel.broker.partition import Partition
@@ -81,6 +81,7 @@ class Cleaner:
         partitions: Partitions,
         disks: tuple[tuple[Disk, Rewriter], tuple[Disk, Rewriter]],  # files, memory
         write_checkpoints: Callable[[], Awaitable[None]],
+        moving: Container[TopicPartition],  # to other folders, just now
         metrics: Metrics,
     ) -> None:
         self.uncleanable: dict[TopicPartition, str] = {}
@@ -91,6 +92,7 @@ class Cleaner:
         self._partitions = partitions
         self._on_disk, self._in_memory = disks
         self._write_checkpoints = write_checkpoints
+        self._moving = moving
         self._metrics = metrics
         self._cleaning: set[TopicPartition] = set()
         self._changed = asyncio.Event()
@@ -144,6 +146,7 @@ class Cleaner:
                 not log.config.is_compacted
                 or log.offline is not None
                 or name in self._cleaning
+                or name in self._moving
                 or name in self.uncleanable
             ):
                 continue
@@ -247,10 +250,14 @@ class Cleaner:
         )
 
     def _is_wanted(self, partition: Partition, log: Log) -> bool:
+        """Not of a log on its way to another folder: a value that is copied must not be followed by
+        the place where its tombstone was.
+        """
         return (
             self._partitions.find(*partition.topic_partition) is partition
             and partition.log is log
             and log.offline is None
+            and partition.topic_partition not in self._moving
         )
 
     def _leave_alone(self, partition: TopicPartition, why: str) -> None:

@@ -135,6 +135,7 @@ class Broker:
                 (ports.memory_disk, InlineRewriter(ports.workers, ports.memory_disk)),
             ),
             self._upkeep.write_checkpoints,
+            logs.futures,
             self.metrics,
         )
         self._timers = Timers()

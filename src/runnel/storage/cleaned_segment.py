@@ -104,8 +104,9 @@ class CleanedSegment:
             self._let_go = self._written
 
     def finish(self, transactions: TransactionIndex) -> None:
+        """All that is left is written, and everything is durable."""
         self._write()
-        self._file.sync()
+        files = [self._file]
         self._time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
         indexes: tuple[OffsetIndex | TimeIndex | TransactionIndex, ...] = (
             self._index,
@@ -118,4 +119,8 @@ class CleanedSegment:
             if write is not None and write.create:
                 file = self._disk.open(path, create=True)
                 write_all(file, 0, write.data)
-                file.sync()
+                files.append(file)
+        for file in files:  # all on their way before the first sync, so that one commit does
+            file.let_go(0, file.size())
+        for file in files:
+            file.sync()

@@ -41,7 +41,8 @@ class CleanableLog(CuttableLog):
     def replace_segments(self, old: Sequence[Segment], size_bytes: int) -> None:
         """The files `.cleaned` of the first one's base offset are what is left of all of them.
 
-        Durable once the folder is synced. Raises KAFKA_STORAGE_ERROR, and is offline then.
+        Durable once the caller has synced the folder; until then a power loss may leave the old
+        ones or the new one, which read the same. Raises KAFKA_STORAGE_ERROR, and is offline then.
         """
         assert self.may_replace(old), "the caller has asked"
         disk, first = self._around.disk, self.segments.index(old[0])
@@ -52,7 +53,6 @@ class CleanableLog(CuttableLog):
         segment.size = size_bytes
         segment.next_offset = old[-1].next_offset
         segment.is_active = False
-        self._note_unsynced_folder()
         try:
             present = [
                 suffix

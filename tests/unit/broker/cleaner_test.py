@@ -120,6 +120,31 @@ def test_a_deleted_topic_ends_its_cleaning() -> None:
     at_desk(test, SLOW)
 
 
+def test_a_log_on_its_way_to_another_folder_is_not_cleaned() -> None:
+    async def test(desk: Desk) -> None:
+        await compacted(desk)
+        await _fill(desk, size=2000)
+        await asyncio.sleep(1)
+        name = TopicPartition("t", 0)
+        cleaner, moves = desk.broker._cleaner, desk.broker._log_dirs
+        assert cleaner.is_cleaning(name)
+        moves.bytes_per_second = 5000
+        before = latest(log_of(desk))
+        folder = log_of(desk).folder
+        moves.move(name, "/more" if folder.startswith("/data") else "/data")
+        await asyncio.sleep(2)
+        assert not cleaner.is_cleaning(name)
+        assert log_of(desk).segment_count == 16, "given up"
+        moves.bytes_per_second = 10_000_000
+        await asyncio.sleep(5)
+        assert log_of(desk).folder != folder
+        close_segment(desk)  # which they all are one of now
+        assert await is_cleaned(desk, 300.0)
+        assert latest(log_of(desk)) == before
+
+    at_desk(test, {**SLOW, "log.dirs": "/data,/more"})
+
+
 def test_records_deleted_meanwhile_stay_deleted() -> None:
     async def test(desk: Desk) -> None:
         await create(desk, "t", 1, cleanup_policy="compact,delete")
