@@ -11,7 +11,7 @@ from tests.support.asking import create
 from tests.support.desk import Desk, at_desk
 from tests.support.transactions import FEW, READ_COMMITTED, Sender, committed
 
-HOUR_S = 3600
+OFTEN = {**FEW, "transaction.remove.expired.transaction.cleanup.interval.ms": "10000"}
 
 
 def known(desk: Desk) -> set[str]:
@@ -26,10 +26,10 @@ def test_ids_that_nobody_uses_are_forgotten_and_stay_so() -> None:
             await sender.init(timeout_ms=900_000)
         await idle.send(b"x")
         await idle.commit()
-        await asyncio.sleep(20 * HOUR_S)
+        await asyncio.sleep(40)
         await busy.send(b"x")
         await busy.commit()
-        await asyncio.sleep(5.5 * HOUR_S)
+        await asyncio.sleep(31)
         assert known(desk) == {"busy"}
         await desk.restart()
         assert known(desk) == {"busy"}
@@ -38,7 +38,7 @@ def test_ids_that_nobody_uses_are_forgotten_and_stay_so() -> None:
         assert (await idle.init()).error_code == 0
         assert idle.epoch == 0
 
-    at_desk(test, {**FEW, "transactional.id.expiration.ms": str(24 * HOUR_S * 1000)})
+    at_desk(test, {**OFTEN, "transactional.id.expiration.ms": "60000"})
 
 
 def test_a_topic_deleted_meanwhile_does_not_keep_a_transaction_open() -> None:
@@ -169,3 +169,20 @@ def test_many_that_are_overdue_or_decided_are_dealt_with_step_by_step() -> None:
         assert partition.last_stable_offset == partition.log.log_end_offset == 500
 
     at_desk(test, FEW)
+
+
+def test_a_clock_that_is_set_forward_ends_no_transaction_and_forgets_no_id() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        sender, idle = Sender(desk), Sender(desk, "idle")
+        await idle.init()
+        await sender.init(timeout_ms=60_000)
+        await sender.send(b"x")
+        desk.clock.jumped_ms = 10 * 24 * 3_600_000
+        await asyncio.sleep(45)
+        assert sender.state == "Ongoing"
+        await asyncio.sleep(26)
+        assert sender.state == "CompleteAbort", "its time has come by the other clock"
+        assert known(desk) == {"tx", "idle"}
+
+    at_desk(test, OFTEN)

@@ -17,6 +17,7 @@ STEP_IDS: Final = 2_000  # looked at before others have a turn
 STEP_ABORTS: Final = 100
 STEP_MS: Final = 10
 BATCH_BYTES_MAX: Final = 256 * 1024  # of tombstones
+DRIFT_MAX_MS: Final = 3_600_000
 TOMBSTONE_BYTES: Final = 80  # beside the id itself, at most
 _MAY_EXPIRE: Final = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
@@ -30,6 +31,7 @@ class Expiry:
         self._overdue = machine.shard.timer(self._abort_overdue)
         self._unused = machine.shard.timer(self._look_for_unused)
         self._ids: Iterator[str] = iter(())
+        self._difference_ms = self._clock_difference_ms()
 
     def begin(self) -> None:
         if self._machine.ongoing:
@@ -66,8 +68,14 @@ class Expiry:
         )
         self._unused.start(self._shard.clock.monotonic_ms() + interval_ms)
 
+    def _clock_difference_ms(self) -> int:
+        return self._shard.clock.wall_ms() - self._shard.clock.monotonic_ms()
+
     def _look_for_unused(self) -> None:
         machine = self._machine
+        if abs(self._clock_difference_ms() - self._difference_ms) > DRIFT_MAX_MS:
+            self._start_looking()  # somebody has set the clock: age tells nothing then
+            return
         ids = list(islice(self._ids, STEP_IDS))
         if not ids:
             self._ids = iter(list(machine.transactions))
