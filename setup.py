@@ -45,7 +45,7 @@ HOT_MODULES = (
     "coordinator/timers",
     "metrics",
     "native/journal_batch",
-    "native/records",
+    "native/journal_reading",
     "storage/batches",
     "storage/epochs",
     "storage/files",

@@ -8,7 +8,7 @@ meanwhile, and closed when leadership ends. Until it is loaded its clients are t
 import asyncio
 import logging
 import struct
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, Final, Generic
 
@@ -17,11 +17,11 @@ from runnel.broker.partition import Partition
 from runnel.broker.topics import Topics
 from runnel.broker.waiting import Parked, Waiting
 from runnel.cluster.topics import NewTopic
-from runnel.coordinator.runtime import NO_PRODUCER_ID, Deferred, M, Shard
+from runnel.coordinator.runtime import Deferred, M, Shard
 from runnel.coordinator.timers import NEVER_MS, Timers
 from runnel.errors import ErrorCode, RunnelError, WireError
-from runnel.native.columns import ControlType, RecordColumns
-from runnel.native.records import decode
+from runnel.native.columns import ControlType
+from runnel.native.journal_reading import JournalReader
 from runnel.ports import Clock, Workers
 
 _log = logging.getLogger(__name__)
@@ -228,12 +228,11 @@ class Coordinators(Generic[M]):
 
     async def _replay(self, shard: Shard[M], data: bytes, offset: int) -> int:
         """Whole batches, from that offset on; the offset after them."""
-        columns = decode(
-            data, from_offset=offset, max_records=2**31 - 1, max_bytes=2**30, headers=False
-        )
-        assert columns.next_offset > offset
+        reader = JournalReader(shard.machine.straight)
+        next_offset = reader.read(data, offset)
+        assert next_offset > offset, (offset, len(data))
         pause_ms = self._clock.monotonic_ms() + STEP_MS
-        for count, (key, value, producer_id) in enumerate(_steps(columns, shard.machine.straight)):
+        for count, (key, value, producer_id) in enumerate(reader.steps):
             if isinstance(key, ControlType):
                 is_commit = key is ControlType.COMMIT
                 shard.machine.end_transaction(producer_id, is_commit=is_commit)
@@ -242,41 +241,11 @@ class Coordinators(Generic[M]):
             if not count % STEP_RECORDS and self._clock.monotonic_ms() >= pause_ms:
                 await asyncio.sleep(0)
                 pause_ms = self._clock.monotonic_ms() + STEP_MS
-        return columns.next_offset
+        return next_offset
 
     def _loaded(self, shard: Shard[M]) -> None:
         shard.machine.loaded()
         shard.is_loaded = True
-
-
-Step = tuple[bytes | ControlType, bytes | None, int]  # key or marker, value, producer id
-
-
-def _steps(columns: RecordColumns, straight: Container[bytes]) -> Iterator[Step]:
-    """What is to be replayed, in its order; see `Machine.straight` for what is passed over."""
-    keys, values = columns.keys.values(), columns.values.values()
-    last: dict[bytes, bytes | None] = {}
-    for batch in columns.batches:
-        producer_id = batch.header.producer_id
-        if producer_id >= 0 and last:
-            yield from ((key, value, NO_PRODUCER_ID) for key, value in last.items())
-            last = {}
-        if batch.control is not None:
-            if batch.control in (ControlType.COMMIT, ControlType.ABORT):
-                yield batch.control, None, producer_id
-            continue
-        for row in range(batch.first_row, batch.first_row + batch.row_count):
-            key = keys[row]
-            if key is None:
-                continue
-            if producer_id < 0 and key[:2] in straight:
-                last[key] = values[row]
-                continue
-            if last:
-                yield from ((each, value, NO_PRODUCER_ID) for each, value in last.items())
-                last = {}
-            yield key, values[row], producer_id
-    yield from ((key, value, NO_PRODUCER_ID) for key, value in last.items())
 
 
 def _partition_of(shard: Shard[Any]) -> Partition:

@@ -114,7 +114,7 @@ class Expiry:
             by_topic = committed.by_group.get(group_id, {})
             if committed.has_open_transaction(group_id) or not by_topic.keys().isdisjoint(deleted):
                 self._gone += [
-                    OffsetRecord(group_id, topic, index, found)
+                    (group_id, topic, index, found)
                     for topic, index in committed.partitions_of(group_id)
                     if topic in deleted
                     and _is_of(found := committed.get(group_id, topic, index), deleted[topic])

@@ -10,7 +10,7 @@ millions. What is laid out in another way (versions 0, 2, 3, other tags) is left
 """
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from runnel.coordinator.records import decode_record, kinds_of
 from runnel.ports import Readable
@@ -36,29 +36,66 @@ _TOPIC_ID_TAG: Final = b"\0\x10"  # its number, its size
 _METADATA_MAX: Final = 126  # with one more its size is still one byte
 
 
-class CommittedOffset(NamedTuple):
-    """How far a group has come in one partition."""
+class CommittedOffset:
+    """How far a group has come in one partition. Never changed: another takes its place."""
 
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int  # clients before 2.1 could say how long to keep it; else -1
-    topic_id: bytes  # zeros if the client committed by name
-    order: int  # among the records that the shard has seen; not in the journal
+    __slots__ = (
+        "commit_timestamp_ms",
+        "expire_timestamp_ms",
+        "leader_epoch",
+        "metadata",
+        "offset",
+        "order",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        offset: int,
+        leader_epoch: int,
+        metadata: str,
+        commit_timestamp_ms: int,
+        expire_timestamp_ms: int,
+        topic_id: bytes,
+        order: int,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp_ms = commit_timestamp_ms
+        self.expire_timestamp_ms = expire_timestamp_ms  # old clients could set it; else -1
+        self.topic_id = topic_id  # zeros if the client committed by name
+        self.order = order  # among the records that the shard has seen; not in the journal
+
+    def fields(self) -> tuple[int, int, str, int, int, bytes, int]:
+        return (
+            self.offset,
+            self.leader_epoch,
+            self.metadata,
+            self.commit_timestamp_ms,
+            self.expire_timestamp_ms,
+            self.topic_id,
+            self.order,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CommittedOffset) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        return hash(self.fields())
+
+    def __repr__(self) -> str:
+        return f"CommittedOffset{self.fields()}"
 
 
-class OffsetRecord(NamedTuple):
-    """One record; `found` is None in a tombstone."""
-
-    group: str
-    topic: str
-    partition: int
-    found: CommittedOffset | None
+# Group, topic, partition, and the offset: None in a tombstone.
+OffsetRecord = tuple[str, str, int, CommittedOffset | None]
 
 
 def encode_offset(record: OffsetRecord) -> tuple[bytes, bytes]:
-    group, topic = record.group.encode(), record.topic.encode()
+    group_id, topic_name, index, found = record
+    assert found is not None, record
+    group, topic = group_id.encode(), topic_name.encode()
     key = b"".join(
         (
             KEY_PREFIX,
@@ -66,11 +103,9 @@ def encode_offset(record: OffsetRecord) -> tuple[bytes, bytes]:
             group,
             _pack_int16(len(topic)),
             topic,
-            _pack_int32(record.partition),
+            _pack_int32(index),
         )
     )
-    found = record.found
-    assert found is not None, record
     metadata = found.metadata.encode()
     if found.expire_timestamp_ms != NO_TIMESTAMP:
         start = _pack_expiring_start(_VERSION_WITH_EXPIRY, found.offset, len(metadata))
@@ -123,7 +158,7 @@ def decode_offset(key: bytes, value: bytes | None, order: int) -> OffsetRecord:
             return _decode_slowly(key, value, order)
         topic_id = value[at + 2 :]
     try:
-        return OffsetRecord(
+        return (
             str(key[4:group_end], "utf-8"),
             str(key[group_end + 2 : end], "utf-8"),
             int.from_bytes(key[end:], "big", signed=True),
@@ -151,7 +186,7 @@ def offset_record(
     key: OffsetCommitKey, value: OffsetCommitValue | None, order: int
 ) -> OffsetRecord:
     if value is None:
-        return OffsetRecord(key.group, key.topic, key.partition, None)
+        return key.group, key.topic, key.partition, None
     found = CommittedOffset(
         value.offset,
         value.leader_epoch,
@@ -161,4 +196,4 @@ def offset_record(
         value.topic_id,
         order,
     )
-    return OffsetRecord(key.group, key.topic, key.partition, found)
+    return key.group, key.topic, key.partition, found

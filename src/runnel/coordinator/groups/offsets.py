@@ -175,7 +175,7 @@ class Offsets:
             topic_id,
             self.committed.next_order(),
         )
-        records.append(OffsetRecord(group_id, topic, partition.partition_index, found))
+        records.append((group_id, topic, partition.partition_index, found))
         return ErrorCode.NONE
 
     def _write(
@@ -199,8 +199,8 @@ class Offsets:
     # Replay
 
     def _replay(self, record: OffsetRecord, producer_id: int) -> None:
-        if record.found is not None:
-            self._machine.ensure_group(record.group)
+        if record[3] is not None:
+            self._machine.ensure_group(record[0])
         self.committed.replay(record, producer_id)
 
     def replay_bytes(self, key: bytes, value: bytes | None, producer_id: int) -> None:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from runnel.coordinator.groups.offset_records import (
     CommittedOffset,
-    OffsetRecord,
     decode_offset,
     encode_offset,
     offset_record,
@@ -52,7 +51,7 @@ def test_every_version_is_read(
 
 def _example() -> tuple[bytes, bytes]:
     found = CommittedOffset(5, 1, "note", 1_700_000_000_000, -1, b"i" * 16, 0)
-    return encode_offset(OffsetRecord("group", "topic", 3, found))
+    return encode_offset(("group", "topic", 3, found))
 
 
 @pytest.mark.parametrize("cut", range(1, 50))
