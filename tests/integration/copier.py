@@ -9,7 +9,7 @@ whoever runs it starts it anew.
 """
 
 import argparse
-import sys
+import os
 import time
 from typing import Final
 
@@ -32,11 +32,27 @@ FENCED: Final = 3
 FAST: Final = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
 
 
-def take(consumer: Consumer, count: int, patience_s: float) -> list[Message]:
+class Fatal:
+    """An error after which a client does nothing any more; it is told by a callback alone."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = None
+
+    def told(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            self.error = error
+
+    def ensure_none(self) -> None:
+        if self.error is not None:
+            raise KafkaException(self.error)
+
+
+def take(consumer: Consumer, count: int, patience_s: float, fatal: Fatal) -> list[Message]:
     """Up to so many messages; fewer if none comes for a while."""
     taken: list[Message] = []
     deadline = time.monotonic() + patience_s
     while len(taken) < count and time.monotonic() < deadline:
+        fatal.ensure_none()
         for message in consumer.consume(count - len(taken), 0.1):
             error = message.error()
             if error is None:
@@ -74,8 +90,8 @@ def retrying(producer: Producer, call: str, *arguments: object) -> None:
                 raise
 
 
-def copy(consumer: Consumer, producer: Producer, per_transaction: int) -> None:
-    messages = take(consumer, per_transaction, 2.0)
+def copy(consumer: Consumer, producer: Producer, per_transaction: int, fatal: Fatal) -> None:
+    messages = take(consumer, per_transaction, 2.0, fatal)
     if not messages:
         return
     producer.begin_transaction()
@@ -98,7 +114,7 @@ def copy(consumer: Consumer, producer: Producer, per_transaction: int) -> None:
         rewind(consumer)
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bootstrap")
     parser.add_argument("--name", required=True)
@@ -107,7 +123,8 @@ def main() -> int:
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     parser.add_argument("--per-transaction", type=int, default=750)
     options = parser.parse_args()
-    settings = {
+    fatal = Fatal()
+    settings: dict[str, object] = {
         "bootstrap.servers": options.bootstrap,
         "client.id": options.name,
         "group.id": GROUP,
@@ -115,10 +132,11 @@ def main() -> int:
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
+        "error_cb": fatal.told,
         **FAST,
     }
     if options.protocol == "classic":
-        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+        settings |= {"session.timeout.ms": 20_000, "heartbeat.interval.ms": 500}
     if options.instance_id:
         settings["group.instance.id"] = options.instance_id
     consumer = Consumer(settings)
@@ -136,11 +154,11 @@ def main() -> int:
         retrying(producer, "init_transactions", 30)
         consumer.subscribe([INPUT])
         while True:
-            copy(consumer, producer, options.per_transaction)
+            copy(consumer, producer, options.per_transaction, fatal)
     except KafkaException as error:
         print(f"{options.name}: {error}", flush=True)
-        return FENCED
+        os._exit(FENCED)  # what a fenced client would still say at its end is not waited for
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -100,9 +100,15 @@ class Nemesis:
             self._world.clock.jumped_ms = 0
 
     async def _slow_disk(self) -> None:
-        self._world.workers.slowness = 60.0
+        """And perhaps no power at its end: what waits for an fsync then was not acknowledged."""
+        world = self._world
+        world.workers.slowness = 60.0
         await asyncio.sleep(self._chance.uniform(0.5, 3.0))
-        self._world.workers.slowness = 1.0
+        if self._chance.random() < 0.5:
+            world.clock.jumped_ms = 0
+            world.crash(power=True)
+        world.workers.slowness = 1.0
+        await world.up()
 
     async def _short_writes(self) -> None:
         self._world.disk.short_write_probability = 0.2
