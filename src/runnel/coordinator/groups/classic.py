@@ -34,9 +34,9 @@ class ClassicProtocol:
 
     def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
         group = self._machine.groups.get(group_id)
-        if not isinstance(group, ClassicGroup | ConsumerGroup):
-            raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
-        return group
+        if isinstance(group, (ClassicGroup, ConsumerGroup)):  # a union would be made anew each time
+            return group
+        raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
 
     # SyncGroup
 
