@@ -358,6 +358,38 @@ def test_offsets_expire_when_nobody_commits() -> None:
     at_desk(test, EXPIRY)
 
 
+def test_what_members_subscribe_to_does_not_expire() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await create(desk, "u")
+        await find(desk, "g")
+        await commit(desk, {0: 1})
+        await commit(desk, {0: 2}, topic="u")
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+        member = await desk.ask(joining)
+        for _ in range(5):
+            await asyncio.sleep(30)
+            beat = ConsumerGroupHeartbeatRequest(
+                group_id="g", member_id="m", member_epoch=member.member_epoch
+            )
+            assert (await desk.ask(beat)).error_code == 0
+        assert await fetch_offsets(desk, indexes=None) == {("t", 0): (1, "", 0)}
+        leaving = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1)
+        assert (await desk.ask(leaving)).error_code == 0
+        await asyncio.sleep(2)
+        assert await fetch_offsets(desk, indexes=None) == {}
+        assert (await desk.ask(ListGroupsRequest())).groups == []
+
+    at_desk(test, EXPIRY)
+
+
 def test_older_clients_say_themselves_how_long() -> None:
     async def test(desk: Desk) -> None:
         await create(desk)
