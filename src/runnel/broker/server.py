@@ -48,6 +48,7 @@ from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.image import Image, load
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import TopicDefaults
+from runnel.cluster.values import ConfigOwner
 from runnel.config.listeners import Listener
 from runnel.config.overrides import topic_config
 from runnel.config.settings import Settings
@@ -266,6 +267,7 @@ class Broker:
             lambda: self.settings.groups,
             GroupTopics(lambda: self._membership.image),
             self._ports.random,
+            lambda group_id: self._membership.image.configs_of(ConfigOwner("group", group_id)),
         )
 
     def _make_transactions(self, shard: "Shard[TransactionMachine]") -> "TransactionMachine":

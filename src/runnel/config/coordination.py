@@ -1,6 +1,9 @@
 """What a broker's settings say about groups and transactions: Kafka's names and defaults."""
 
 from dataclasses import dataclass
+from typing import Final
+
+ASSIGNORS: Final = ("uniform", "range")  # what a broker can assign partitions by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,7 @@ class GroupSettings:
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_max_size: int = 2**31 - 1
-    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_assignors: tuple[str, ...] = ASSIGNORS
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_assignment_interval_ms: int = 1_000
 

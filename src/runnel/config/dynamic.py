@@ -35,6 +35,7 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "max.connections": "max_connections",
     "max.connections.per.ip": "max_connections_per_ip",
 }
+_ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
 _VERIFICATION: Final = "transaction.partition.verification.enable"
 _LISTENER_PREFIX: Final = "listener.name."
 
@@ -81,6 +82,12 @@ def effective(started: Settings, layers: Layers) -> Settings:
         changes["cordoned_log_dirs"] = cordoned_of(started.log_dirs, folders)
     if not altered.keys().isdisjoint(CLEANER_NAMES):
         changes["cleaner"] = cleaner_settings(merged)
+    if _ASSIGNMENT_INTERVAL in altered:
+        interval_ms = BROKER[_ASSIGNMENT_INTERVAL].parse(merged[_ASSIGNMENT_INTERVAL])
+        assert isinstance(interval_ms, int), interval_ms
+        changes["groups"] = replace(
+            started.groups, group_consumer_assignment_interval_ms=interval_ms
+        )
     if _VERIFICATION in altered:
         changes["transactions"] = replace(
             started.transactions,

@@ -58,6 +58,23 @@ MEANINGS: Final[dict[str, str]] = {
     "default.replication.factor": "Replicas of a topic that does not say.",
     "delete.topic.enable": "Whether topics can be deleted.",
     "fetch.max.bytes": "Most bytes in the answer to a fetch.",
+    # Groups
+    "consumer.assignment.interval.ms": "Shortest time between two assignments of this group.",
+    "consumer.heartbeat.interval.ms": "How often its members are to send heartbeats.",
+    "consumer.session.timeout.ms": "A member of it that is silent for so long is gone.",
+    "group.consumer.assignment.interval.ms": "Shortest time between two assignments of a group.",
+    "group.consumer.assignors": "How partitions are assigned; the first is the default.",
+    "group.consumer.heartbeat.interval.ms": "How often members are to send heartbeats.",
+    "group.consumer.max.assignment.interval.ms": "Most that a group may set for itself.",
+    "group.consumer.max.heartbeat.interval.ms": "Most that a group may set for itself.",
+    "group.consumer.max.session.timeout.ms": "Most that a group may set for itself.",
+    "group.consumer.max.size": "Most members of a consumer group.",
+    "group.consumer.migration.policy": "Whether a live group may change its protocol: `upgrade` to"
+    " the new one, `downgrade`, `bidirectional`, `disabled`.",
+    "group.consumer.min.assignment.interval.ms": "Least that a group may set for itself.",
+    "group.consumer.min.heartbeat.interval.ms": "Least that a group may set for itself.",
+    "group.consumer.min.session.timeout.ms": "Least that a group may set for itself.",
+    "group.consumer.session.timeout.ms": "A member that is silent for so long is gone.",
     "group.initial.rebalance.delay.ms": "How long an empty group waits for more members to join.",
     "group.max.session.timeout.ms": "Longest session of a member of a classic group.",
     "group.max.size": "Most members of a classic group.",
@@ -151,6 +168,6 @@ def meaning(definition: Definition) -> str:
     if definition.scope == "topic":
         return f"{text} Kept; takes effect with {AWAITED[name]}." if name in AWAITED else text
     if definition.scope != "broker":
-        return ""
+        return text if definition.status == "honoured" else ""
     topic_name = _DEFAULT_OF.get(name, name)
     return text if topic_name == name else f"What topics get that do not set `{topic_name}`."

@@ -1,6 +1,7 @@
 """One Definition for every name: the facts of Kafka joined with what Runnel does about them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from runnel.config.definition import Definition, Status
 from runnel.config.kafka_names import KAFKA_NAMES
@@ -10,17 +11,23 @@ from runnel.config.support import (
     DEFAULTS,
     DYNAMIC_ONLY_NAMES,
     HONOURED_BROKER_NAMES,
+    HONOURED_GROUP_NAMES,
     LOG_FIELDS,
     REFUSED_NAMES,
     SYNONYMS,
 )
 
+_HONOURED: Final[Mapping[str, Collection[str]]] = {
+    "broker": HONOURED_BROKER_NAMES,
+    "group": HONOURED_GROUP_NAMES,
+    "topic": LOG_FIELDS,
+}
+
 
 def _status(definition: Definition) -> Status:
     if definition.type == "class" or definition.name in REFUSED_NAMES:
         return "refused"
-    honoured = LOG_FIELDS if definition.scope == "topic" else HONOURED_BROKER_NAMES
-    return "honoured" if definition.scope != "group" and definition.name in honoured else "ignored"
+    return "honoured" if definition.name in _HONOURED[definition.scope] else "ignored"
 
 
 def _registered(definition: Definition) -> Definition:

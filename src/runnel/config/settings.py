@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from runnel.config.cleaning import CleanerSettings
-from runnel.config.coordination import GroupSettings, TransactionSettings
+from runnel.config.coordination import ASSIGNORS, GroupSettings, TransactionSettings
 from runnel.config.definition import ConfigError, Value
 from runnel.config.listeners import Listener, parse_listeners, parse_protocol_map
 from runnel.config.overrides import log_config
@@ -221,12 +221,24 @@ def _groups(values: _Values) -> GroupSettings:
         group_consumer_session_timeout_ms=number("group.consumer.session.timeout.ms"),
         group_consumer_heartbeat_interval_ms=number("group.consumer.heartbeat.interval.ms"),
         group_consumer_max_size=number("group.consumer.max.size"),
-        group_consumer_assignors=values.names("group.consumer.assignors"),
+        group_consumer_assignors=_assignors(values.names("group.consumer.assignors")),
         group_consumer_migration_policy=values.typed(
             str, "group.consumer.migration.policy"
         ).lower(),
         group_consumer_assignment_interval_ms=number("group.consumer.assignment.interval.ms"),
     )
+
+
+def _assignors(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The first one is what members get who name none. Raises ConfigError."""
+    for name in names:
+        if name not in ASSIGNORS:
+            raise ConfigError(
+                f"group.consumer.assignors: {name[:250]} is not among {', '.join(ASSIGNORS)}"
+            )
+    if not names:
+        raise ConfigError("group.consumer.assignors names no assignor")
+    return names
 
 
 def _transactions(values: _Values) -> TransactionSettings:

@@ -130,6 +130,26 @@ TRANSACTION_NAMES: tuple[str, ...] = (
     "transactional.id.expiration.ms",
 )
 
+CONSUMER_GROUP_NAMES: tuple[str, ...] = (
+    "group.consumer.assignment.interval.ms",
+    "group.consumer.assignors",
+    "group.consumer.heartbeat.interval.ms",
+    "group.consumer.max.assignment.interval.ms",
+    "group.consumer.max.heartbeat.interval.ms",
+    "group.consumer.max.session.timeout.ms",
+    "group.consumer.max.size",
+    "group.consumer.migration.policy",
+    "group.consumer.min.assignment.interval.ms",
+    "group.consumer.min.heartbeat.interval.ms",
+    "group.consumer.min.session.timeout.ms",
+    "group.consumer.session.timeout.ms",
+)
+HONOURED_GROUP_NAMES: tuple[str, ...] = (
+    "consumer.assignment.interval.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+)
+
 HONOURED_BROKER_NAMES = (
     frozenset(
         [
@@ -185,6 +205,7 @@ HONOURED_BROKER_NAMES = (
     )
     | {*CLEANER_NAMES}
     | {*TRANSACTION_NAMES}
+    | {*CONSUMER_GROUP_NAMES}
     | {broker for topic in LOG_FIELDS for broker, _ in SYNONYMS.get(topic, ())}
 )
 

@@ -30,6 +30,7 @@ from tests.support.effects import (
     partition_of,
     producer_id_expiration_ms,
 )
+from tests.support.group_effects import assignment_interval_ms
 from tests.support.transactions import Sender
 
 DONE = (0, None)
@@ -51,8 +52,10 @@ NO_EFFECT: dict[str, str] = {
     "follower.replication.throttled.rate": "replication",
     "leader.replication.throttled.rate": "replication",
     "unclean.leader.election.enable": "replication",
-    "group.": "group coordinators",
-    "share.coordinator.": "group coordinators",
+    "group.coordinator.": "a journal record is written at once",
+    "group.share.": "share groups",
+    "group.streams.": "streams groups",
+    "share.coordinator.": "share groups",
     "sasl.": "authentication",
     "ssl.": "TLS",
 }
@@ -131,6 +134,7 @@ async def verification_enable(desk: Desk, change: Change) -> None:
 
 def broker_experiments() -> dict[str, Experiment]:
     found: dict[str, Experiment] = {
+        "group.consumer.assignment.interval.ms": assignment_interval_ms,
         "max.connection.creation.rate": max_connection_creation_rate,
         "max.connections": max_connections,
         "max.connections.per.ip": max_connections_per_ip,

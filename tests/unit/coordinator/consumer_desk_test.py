@@ -11,6 +11,11 @@ from runnel.wire.messages.consumer_group_heartbeat import (
 )
 from runnel.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from runnel.wire.messages.find_coordinator import FindCoordinatorRequest
+from runnel.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.support.desk import Desk, at_desk
 
 ONE_SHARD = {"offsets.topic.num.partitions": "1"}
@@ -125,5 +130,30 @@ def test_who_is_not_a_member_is_told_so() -> None:
         assert (await desk.ask(stray)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         ahead = ConsumerGroupHeartbeatRequest(group_id="g", member_id="b", member_epoch=9)
         assert (await desk.ask(ahead)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+
+    at_desk(talk, ONE_SHARD)
+
+
+def test_what_is_set_for_a_group_holds_for_it_alone() -> None:
+    async def talk(desk: Desk) -> None:
+        await prepare(desk, "t")
+        wanted = {"consumer.heartbeat.interval.ms": "6000", "consumer.session.timeout.ms": "50000"}
+        resource = AlterConfigsResource(
+            resource_type=32,
+            resource_name="g",
+            configs=[AlterableConfig(name=name, value=value) for name, value in wanted.items()],
+        )
+        altered = await desk.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert altered.responses[0].error_code == 0, altered
+        assert (await desk.ask(joining("a", "t"))).heartbeat_interval_ms == 6_000
+        other = joining("a", "t")
+        other.group_id = "other"
+        assert (await desk.ask(other)).heartbeat_interval_ms == 5_000
+        await asyncio.sleep(47)
+        described = await desk.ask(ConsumerGroupDescribeRequest(group_ids=["g", "other"]))
+        assert [len(group.members) for group in described.groups] == [1, 0]
+        await asyncio.sleep(5)
+        described = await desk.ask(ConsumerGroupDescribeRequest(group_ids=["g"]))
+        assert described.groups[0].members == []
 
     at_desk(talk, ONE_SHARD)

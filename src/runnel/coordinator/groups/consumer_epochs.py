@@ -113,7 +113,10 @@ class Epochs:
     def is_target_due(self, group: ConsumerGroup) -> bool:
         """Not more often than the interval; a clock that was set back does not hold it up."""
         since_ms = self._shard.clock.wall_ms() - group.target_timestamp_ms
-        interval_ms = self._machine.settings().group_consumer_assignment_interval_ms
+        default_ms = self._machine.settings().group_consumer_assignment_interval_ms
+        interval_ms = self._machine.setting(
+            group.group_id, "consumer.assignment.interval.ms", default_ms
+        )
         return not group.target_timestamp_ms or not 0 <= since_ms < interval_ms
 
     def without(

@@ -95,7 +95,7 @@ class ConsumerProtocol:
 
     def _watch(self, group: ConsumerGroup) -> None:
         for member in group.members.values():
-            timeout_ms = self._session_ms(member)
+            timeout_ms = self._session_ms(group.group_id, member)
             self.sessions.expect(group.group_id, member.member_id, Duty.HEARTBEAT, timeout_ms)
             self._watch_revocation(group.group_id, member)
 
@@ -109,10 +109,11 @@ class ConsumerProtocol:
                 member.epoch,
             )
 
-    def _session_ms(self, member: ConsumerMember) -> int:
+    def _session_ms(self, group_id: str, member: ConsumerMember) -> int:
         if member.classic is not None:
             return member.classic.session_timeout_ms
-        return self._machine.settings().group_consumer_session_timeout_ms
+        default_ms = self._machine.settings().group_consumer_session_timeout_ms
+        return self._machine.setting(group_id, "consumer.session.timeout.ms", default_ms)
 
     def _run_out(self, group_id: str, member_id: str, duty: Duty, epoch: int) -> None:
         group = self._machine.groups.get(group_id)
@@ -148,7 +149,11 @@ class ConsumerProtocol:
         return ConsumerGroupHeartbeatResponse(
             member_id=moved.member_id,
             member_epoch=moved.epoch,
-            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._machine.setting(
+                group.group_id,
+                "consumer.heartbeat.interval.ms",
+                settings.group_consumer_heartbeat_interval_ms,
+            ),
             assignment=_told(moved.assigned) if shows else None,
         )
 
@@ -252,7 +257,9 @@ class ConsumerProtocol:
         if moved != changed:
             self.sessions.done(group_id, moved.member_id, Duty.REVOKE)
             self._watch_revocation(group_id, moved)
-        self.sessions.expect(group_id, moved.member_id, Duty.HEARTBEAT, self._session_ms(moved))
+        self.sessions.expect(
+            group_id, moved.member_id, Duty.HEARTBEAT, self._session_ms(group_id, moved)
+        )
 
     def describe(self, group_id: str) -> DescribedGroup:
         """Raises GROUP_ID_NOT_FOUND."""

@@ -81,11 +81,13 @@ class GroupMachine:
         settings: Callable[[], GroupSettings],
         topics: TopicsView,
         random: Random,
+        configs_of: Callable[[str], Mapping[str, str]] = lambda _group_id: {},
     ) -> None:
         self.shard = shard
         self.settings = settings  # as they are at that moment
         self.topics = topics
         self.random = random  # for the ids of members
+        self._configs_of = configs_of  # what was set for a group by itself, as text
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets(self)
         self.classic = ClassicProtocol(self)
@@ -97,6 +99,11 @@ class GroupMachine:
             GroupMetadataKey: self.classic.replay,
             **dict.fromkeys(CONSUMER_GROUP_KEYS, self.consumer.replay),
         }
+
+    def setting(self, group_id: str, name: str, default: int) -> int:
+        """Kafka's name of a group's setting (KIP-848), and what holds for all groups."""
+        text = self._configs_of(group_id).get(name)
+        return default if text is None else int(text)
 
     def group(self, group_id: str) -> Group:
         """Raises GROUP_ID_NOT_FOUND."""
