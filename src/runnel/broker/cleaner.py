@@ -12,54 +12,25 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Container, Sequence
+from typing import Final, NamedTuple
 
 from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
+from runnel.broker.rewriter import Rewriter, next_of
 from runnel.config.cleaning import CleanerSettings
 from runnel.errors import RunnelError
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Clock, Disk, Workers
-from runnel.storage.cleaned_segment import cleaned_paths
 from runnel.storage.cleaning_plan import Cleanable, CleaningPlan, Limits, cleanable, plan
 from runnel.storage.log import Log
-from runnel.storage.rewriting import Cleaned, rewrite
+from runnel.storage.log_cleaning import cleaned_paths
 from runnel.storage.segment import Segment
 from runnel.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 MB: Final = 1 << 20
-LOOKED_AFTER_S: Final = 0.5  # whether a log that is being rewritten is still there
 LOOKED_AT_ONCE: Final = 64  # logs, before others get a turn of the loop
-
-
-class Rewriter(Protocol):
-    """Where the work is done. Ending the generator early ends the work."""
-
-    def rewrite(self, plan: CleaningPlan) -> AsyncGenerator[Cleaned, None]:
-        """Raises OSError, or RunnelError for a log that is damaged."""
-
-    def rest(self) -> None:
-        """There is nothing to do for a while."""
-
-
-class InlineRewriter:
-    """In a worker of the broker's own: for logs that no other process can reach."""
-
-    def __init__(self, workers: Workers, disk: Disk) -> None:
-        self._workers = workers
-        self._disk = disk
-
-    async def rewrite(self, plan: CleaningPlan) -> AsyncGenerator[Cleaned, None]:
-        work = rewrite(self._disk, plan)
-        while (cleaned := await self._workers.run(lambda: next(work, None))) is not None:
-            moved_bytes = cleaned.read_bytes + cleaned.size_bytes
-            await asyncio.sleep(moved_bytes / plan.limits.bytes_per_second)
-            yield cleaned
-
-    def rest(self) -> None:
-        pass
 
 
 class Done(NamedTuple):
@@ -67,6 +38,13 @@ class Done(NamedTuple):
 
     read_bytes: int = 0
     written_bytes: int = 0
+
+
+class Uncleanable(NamedTuple):
+    """A log that cannot be read in full."""
+
+    log: Log
+    why: str
 
 
 class Cleaner:
@@ -84,7 +62,7 @@ class Cleaner:
         moving: Container[TopicPartition],  # to other folders, just now
         metrics: Metrics,
     ) -> None:
-        self.uncleanable: dict[TopicPartition, str] = {}
+        self.uncleanable: dict[TopicPartition, Uncleanable] = {}
         self._settings = settings
         self._clock = clock
         self._random = chance
@@ -133,6 +111,7 @@ class Cleaner:
 
     async def _dirtiest(self) -> tuple[Partition, Cleanable] | None:
         now_ms = self._clock.wall_ms()
+        self._forget_deleted()
         best: tuple[Partition, Cleanable] | None = None
         dirty_ratio = 0.0
         looked_at = 0
@@ -147,14 +126,14 @@ class Cleaner:
                 or log.offline is not None
                 or name in self._cleaning
                 or name in self._moving
-                or name in self.uncleanable
+                or self._is_uncleanable(name, log)
             ):
                 continue
             try:
                 log.maybe_roll(now_ms)
                 found = cleanable(log, partition.last_stable_offset, now_ms)
             except RunnelError as error:
-                self._leave_alone(name, str(error))
+                self._leave_alone(log, str(error))
                 continue
             except OSError as error:
                 _log.error("%s: %s", name, error)
@@ -190,7 +169,7 @@ class Cleaner:
                 )
         except RunnelError as error:
             if self._is_wanted(partition, log):
-                self._leave_alone(name, str(error))
+                self._leave_alone(log, str(error))
         except OSError as error:
             if self._is_wanted(partition, log):
                 _log.error("%s was not cleaned, to be tried again: %s", name, error)
@@ -212,7 +191,7 @@ class Cleaner:
         leftovers = [path for old in waiting for path in cleaned_paths(log.folder, old[0])]
         try:
             while True:
-                cleaned = await _next(results, lambda: self._is_wanted(partition, log))
+                cleaned = await next_of(results, lambda: self._is_wanted(partition, log))
                 if not self._is_wanted(partition, log) or log.generation != generation:
                     _log.info("%s changed while it was cleaned: given up", log.partition)
                     return done
@@ -260,25 +239,19 @@ class Cleaner:
             and partition.topic_partition not in self._moving
         )
 
-    def _leave_alone(self, partition: TopicPartition, why: str) -> None:
-        _log.error("%s cannot be cleaned, and is left as it is: %s", partition, why)
-        self.uncleanable[partition] = why
+    def _forget_deleted(self) -> None:
+        for name in [n for n in self.uncleanable if self._partitions.find(*n) is None]:
+            del self.uncleanable[name]
+            self._metrics.slots[Slot.CLEANER_UNCLEANABLE] = len(self.uncleanable)
+
+    def _is_uncleanable(self, partition: TopicPartition, log: Log) -> bool:
+        found = self.uncleanable.get(partition)
+        return found is not None and found.log is log  # not a namesake that was deleted
+
+    def _leave_alone(self, log: Log, why: str) -> None:
+        _log.error("%s cannot be cleaned, and is left as it is: %s", log.partition, why)
+        self.uncleanable[log.partition] = Uncleanable(log, why)
         self._metrics.slots[Slot.CLEANER_UNCLEANABLE] = len(self.uncleanable)
-
-
-async def _next(
-    results: AsyncGenerator[Cleaned, None], is_wanted: Callable[[], bool]
-) -> Cleaned | None:
-    """The next result; None at the end, or soon after nobody wants it any more."""
-    coming = asyncio.ensure_future(anext(results, None))
-    try:
-        while not coming.done() and is_wanted():
-            await asyncio.wait((coming,), timeout=LOOKED_AFTER_S)
-    finally:
-        if not coming.done():
-            coming.cancel()
-            await asyncio.wait((coming,))
-    return None if coming.cancelled() else coming.result()
 
 
 def _segments_of(log: Log, work: CleaningPlan) -> list[tuple[int, list[Segment]]]:

@@ -12,11 +12,14 @@ import sys
 from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import runnel
 from runnel.errors import ErrorCode, RunnelError
 from runnel.storage.cleaning_plan import CleaningPlan
-from runnel.storage.rewriting import Cleaned
+
+if TYPE_CHECKING:
+    from runnel.storage.rewriting import Cleaned
 
 
 class ProcessRewriter:
@@ -25,7 +28,7 @@ class ProcessRewriter:
     def __init__(self) -> None:
         self._idle: list[subprocess.Popen[bytes]] = []
 
-    async def rewrite(self, plan: CleaningPlan) -> AsyncGenerator[Cleaned, None]:
+    async def rewrite(self, plan: CleaningPlan) -> "AsyncGenerator[Cleaned, None]":
         """Raises OSError, also when the process ends unasked, and RunnelError."""
         # Not before there is work: a start should not wait for it.
         from runnel.broker.cleaning_messages import Message, read_message, write_message

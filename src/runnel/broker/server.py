@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
-from runnel.broker.cleaner import Cleaner, InlineRewriter, Rewriter
+from runnel.broker.cleaner import Cleaner
 from runnel.broker.connection import Handle
 from runnel.broker.context import Services
 from runnel.broker.coordinators import Coordinators, TimerLoop
@@ -38,6 +38,7 @@ from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Quotas, Windows
+from runnel.broker.rewriter import InlineRewriter, Rewriter
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting

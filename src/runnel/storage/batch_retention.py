@@ -17,6 +17,7 @@ from runnel.native.compression import codec_of, compress
 from runnel.native.records import payload_of
 from runnel.ports import Readable
 from runnel.storage.cleaned_transactions import CleanedTransactions
+from runnel.storage.cleaning_plan import LastRecord
 from runnel.storage.transactions import read_marker
 from runnel.wire.batch import (
     CONTROL,
@@ -29,13 +30,6 @@ from runnel.wire.batch import (
 
 KEPT_WHEN_EMPTY = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 NO_TIMESTAMP = -1
-
-
-class LastRecord(NamedTuple):
-    """Of a producer that is known: the last offset of its data, -1 if there is none, its epoch."""
-
-    last_data_offset: int
-    producer_epoch: int
 
 
 class Round(NamedTuple):

@@ -7,9 +7,8 @@ from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Disk, Readable
 from runnel.storage.batch_retention import Left
 from runnel.storage.files import write_all
-from runnel.storage.folder import CLEANED
 from runnel.storage.index import OffsetIndex, TimeIndex
-from runnel.storage.segment import INDEX, LOG, TIME_INDEX, TXN_INDEX
+from runnel.storage.log_cleaning import cleaned_paths
 from runnel.storage.transactions import TransactionIndex
 
 POSITION_MAX = 2**31 - 1
@@ -18,11 +17,6 @@ POSITION_MAX = 2**31 - 1
 LET_GO_EVERY_BYTES = 4 << 20
 
 Pace = Callable[[int], None]
-
-
-def cleaned_paths(folder: str, base_offset: int) -> list[str]:
-    stem = f"{folder}/{base_offset:020d}"
-    return [f"{stem}{suffix}{CLEANED}" for suffix in (LOG, INDEX, TIME_INDEX, TXN_INDEX)]
 
 
 class CleanedSegment:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runnel.config.topic import NEVER
-from runnel.storage.batch_retention import LastRecord
 from runnel.storage.index import MAX_RELATIVE_OFFSET
 from runnel.storage.log import Log
 from runnel.storage.segment import Segment
@@ -25,6 +24,13 @@ class Source(NamedTuple):
     base_offset: int
     next_offset: int
     size_bytes: int
+
+
+class LastRecord(NamedTuple):
+    """Of a producer that is known: the last offset of its data, -1 if there is none, its epoch."""
+
+    last_data_offset: int
+    producer_epoch: int
 
 
 class Limits(NamedTuple):

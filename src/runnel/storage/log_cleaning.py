@@ -79,3 +79,8 @@ class CleanableLog(CuttableLog):
         segment.ending = DELETED
         if not keeps_snapshot and segment.base_offset in self.snapshots:
             self.snapshots.remove(segment.base_offset)
+
+
+def cleaned_paths(folder: str, base_offset: int) -> list[str]:
+    stem = f"{folder}/{base_offset:020d}"
+    return [f"{stem}{suffix}{CLEANED}" for suffix in (LOG, INDEX, TIME_INDEX, TXN_INDEX)]

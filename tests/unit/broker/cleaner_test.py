@@ -195,12 +195,16 @@ def test_a_damaged_log_is_told_of_and_left_alone() -> None:
         assert not await is_cleaned(desk)
         cleaner = desk.broker._cleaner
         assert list(cleaner.uncleanable) == [TopicPartition("t", 0)]
-        assert "wrong CRC" in cleaner.uncleanable[TopicPartition("t", 0)]
+        assert "wrong CRC" in cleaner.uncleanable[TopicPartition("t", 0)].why
         assert desk.broker.metrics.slots[Slot.CLEANER_UNCLEANABLE] == 1
         assert desk.broker._ports.disk.list(log.folder) == files, "not a file is touched"
         assert log.offline is None
         raw = bytes(encode([Record(b"k", b"v", desk.clock.wall_ms())]))
         assert (await produce(desk, raw)).error_code == ErrorCode.NONE
+        await desk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000))
+        await compacted(desk)
+        await put(desk, "k", "v")
+        assert await is_cleaned(desk), "another log of the same name"
 
     at_desk(test, SETTINGS)
 
