@@ -13,7 +13,7 @@ from runnel.wire.batch import CONTROL, CRC_START, LOG_OVERHEAD, MAGIC, TRANSACTI
 
 _pack_rest: Final = Struct(">hiqqqhii").pack  # all that the CRC covers of a header
 _pack_start: Final = Struct(">qiibI").pack
-_VARINTS: Final = tuple(varint(value) for value in range(1024))
+_VARINTS: Final = tuple(varint(value) for value in range(256))
 _NO_VALUE: Final = varint(-1)
 
 
