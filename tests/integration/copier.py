@@ -5,11 +5,14 @@
 Each transaction takes up to so many messages of `input`, writes them to the same partition of
 `output`, and commits the group's offsets with them. After an error that allows it, the transaction
 is aborted and the messages are read again; after any other the program ends with status 3, and
-whoever runs it starts it anew.
+whoever runs it starts it anew. So it does, with status 4, when nothing goes on for a while:
+librdkafka 2.x can wait in send_offsets_to_transaction for ever when its broker was killed, Kafka's
+too.
 """
 
 import argparse
 import os
+import threading
 import time
 from typing import Final
 
@@ -29,7 +32,29 @@ INPUT: Final = "input"
 OUTPUT: Final = "output"
 GROUP: Final = "exactly-once"
 FENCED: Final = 3
+STUCK: Final = 4
+STUCK_AFTER_S: Final = 25.0
 FAST: Final = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
+
+
+class Watchdog:
+    """Ends the program unless it is told often enough that something goes on."""
+
+    def __init__(self) -> None:
+        self.told_at = time.monotonic()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        last = time.monotonic()
+        while True:
+            time.sleep(0.5)
+            now = time.monotonic()
+            if now - last > 5:  # this process was stopped, and is not to be blamed
+                self.told_at = now
+            last = now
+            if now - self.told_at > STUCK_AFTER_S:
+                print("stuck", flush=True)
+                os._exit(STUCK)
 
 
 class Fatal:
@@ -153,8 +178,10 @@ def main() -> None:
     try:
         retrying(producer, "init_transactions", 30)
         consumer.subscribe([INPUT])
+        watchdog = Watchdog()
         while True:
             copy(consumer, producer, options.per_transaction, fatal)
+            watchdog.told_at = time.monotonic()
     except KafkaException as error:
         print(f"{options.name}: {error}", flush=True)
         os._exit(FENCED)  # what a fenced client would still say at its end is not waited for

@@ -24,7 +24,7 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.integration.copier import FAST, INPUT, OUTPUT
+from tests.integration.copier import FAST, INPUT, OUTPUT, STUCK
 from tests.support.kafka_tools import KafkaBroker
 from tests.support.process import ROOT, BrokerProcess, environment
 from tests.support.reading import place_of
@@ -74,8 +74,9 @@ class Copiers:
 
     def keep_one(self) -> None:
         """Start it anew if it ended."""
-        if self._current.poll() is not None:
-            self.counts["copiers that ended themselves"] += 1
+        status = self._current.poll()
+        if status is not None:
+            self.counts["copiers stuck" if status == STUCK else "copiers that ended"] += 1
             self._current = self._start()
 
     def kill(self) -> None:

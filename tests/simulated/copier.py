@@ -92,7 +92,9 @@ class Copier:
         producer = self._producer
         producer.begin()
         self._count += 1  # every attempt has its own values, so that it is known which one won
-        values = tuple(f"{value}{MARK}{self.name}/{self._count}" for _, value in records)
+        values = tuple(
+            f"{value}{MARK}{self.name}/{self._count} from {offset}" for offset, value in records
+        )  # also by its offset: plain producers leave a value twice in the source
         cut = self._chance.randint(0, len(values))
         for part in (values[:cut], values[cut:]):
             if part:
