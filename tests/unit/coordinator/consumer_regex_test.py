@@ -147,3 +147,25 @@ def test_a_hostile_expression_does_not_stall_the_loop(pattern: str) -> None:
         turns += 1
     assert turns > 1
     assert longest < 0.1
+
+
+def test_many_hostile_expressions_do_not_stall_the_loop_either() -> None:
+    stage = GroupStage(clock=RunningClock())
+    stage.topics.set(**{"a" * 240 + f"{number}": 1 for number in range(20)})
+    longest = 0.0
+    for number in range(REGEXES_MAX):
+        began = time.process_time()
+        pattern = "(?i)" + "(a?){150}" * 2 + f"b{number}"
+        Member(stage, f"m{number}", [], subscribed_topic_regex=pattern).join()
+        longest = max(longest, time.process_time() - began)
+    while len(group_of(stage).resolved) < REGEXES_MAX:
+        stage.clock.now_ms += 11_000  # so that what came later is looked up, too
+        Member(stage, "m0", [], subscribed_topic_regex="(?i)" + "(a?){150}" * 2 + "b0").join()
+        for _ in range(1_000):
+            began = time.process_time()
+            stage.timers.run_due(stage.clock.monotonic_ms())
+            longest = max(longest, time.process_time() - began)
+            time.sleep(0.0005)
+            if len(group_of(stage).resolved) == REGEXES_MAX:
+                break
+    assert longest < 0.1

@@ -25,7 +25,7 @@ REFRESH_INTERVAL_MS: Final = 600_000
 REGEXES_MAX: Final = 100  # different ones in a group
 STEP_MS: Final = 5  # of looking up, before others have a turn
 STEP_NAMES: Final = 500  # likewise, where time stands still
-PAUSE_MS: Final = 1
+PAUSE_MS: Final = STEP_MS  # so that half of the time is for others, at the least
 
 Found = dict[str, Resolved]
 
@@ -108,14 +108,8 @@ class RegexSubscriptions:
         self._resolving.add(group_id)
         current = self._current_names()
         version, now_ms = self._revision, self._machine.shard.clock.wall_ms()
-        patterns: list[tuple[str, Matches, set[str]]] = []
         matching: dict[str, set[str]] = {regex: set() for regex in regexes}
-        for regex, topics in matching.items():
-            try:
-                patterns.append((regex, compile_regex(regex), topics))
-            except RunnelError:  # another broker's library took it; it stands for nothing here
-                continue
-        work = self._match(sorted(self._names), patterns)
+        work = self._match(sorted(self._names), matching)
 
         def step() -> None:
             if next(work, None) is not None:
@@ -132,14 +126,19 @@ class RegexSubscriptions:
 
         self._machine.shard.after(0, step)
 
-    def _match(
-        self, names: list[str], patterns: list[tuple[str, Matches, set[str]]]
-    ) -> Iterator[int]:
-        """Yields when it is somebody else's turn."""
+    def _match(self, names: list[str], matching: dict[str, set[str]]) -> Iterator[int]:
+        """Fills the sets. Yields when it is somebody else's turn; to compile takes time, too."""
         clock = self._machine.shard.clock
         began_ms, count = clock.monotonic_ms(), 0
+        patterns: list[tuple[Matches, set[str]]] = []
+        for regex, topics in matching.items():
+            with suppress(RunnelError):  # another broker's library took it; here it stands for none
+                patterns.append((compile_regex(regex), topics))
+            if clock.monotonic_ms() - began_ms >= STEP_MS:
+                yield count
+                began_ms = clock.monotonic_ms()
         for name in names:
-            for _, matches, topics in patterns:
+            for matches, topics in patterns:
                 if matches(name):
                     topics.add(name)
                 count += 1

@@ -11,6 +11,7 @@ from runnel.errors import ErrorCode, RunnelError
 
 PATTERN_CHARACTERS_MAX: Final = 4_096
 PROGRAM_SIZE_MAX: Final = 2_000  # instructions that a pattern is compiled to
+MEMORY_MAX_BYTES: Final = 2 * 1024 * 1024  # of a pattern while it is in use
 
 Matches = Callable[[str], bool]
 
@@ -34,6 +35,7 @@ def compile_regex(pattern: str) -> Matches:
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         raise _invalid(pattern[:100], f"longer than {PATTERN_CHARACTERS_MAX} characters")
     options = re2.Options()
+    options.max_mem = MEMORY_MAX_BYTES
     options.never_capture = True
     options.log_errors = False
     try:
