@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import runnel
 from runnel.errors import ErrorCode, RunnelError
 from runnel.storage.cleaning_plan import CleaningPlan
 
@@ -30,10 +29,9 @@ class ProcessRewriter:
 
     async def rewrite(self, plan: CleaningPlan) -> "AsyncGenerator[Cleaned, None]":
         """Raises OSError, also when the process ends unasked, and RunnelError."""
-        # Not before there is work: a start should not wait for it.
+        child = self._idle.pop() if self._idle else await asyncio.to_thread(_start)
         from runnel.broker.cleaning_messages import Message, read_message, write_message
 
-        child = self._idle.pop() if self._idle else await asyncio.to_thread(_start)
         is_done = False
         try:
             assert child.stdin is not None and child.stdout is not None
@@ -67,6 +65,11 @@ class ProcessRewriter:
 
 
 def _start() -> "subprocess.Popen[bytes]":
+    """In a thread. What is needed to talk to it is imported here: neither a start of the broker nor
+    its loop should wait for that.
+    """
+    import runnel.broker.cleaning_messages  # see above
+
     root = str(Path(runnel.__file__).parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
