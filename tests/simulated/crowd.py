@@ -24,7 +24,7 @@ from tests.support.coordinated import Commit, Coordinated, Grant, Transaction
 from tests.support.history import Outcome, Record
 
 GROUP_TOPICS: Final = {"ack": 2, "os": 1}
-CLASSIC, CONSUMER, COPIERS = "classic", "consumer", "copiers"
+CLASSIC, CONSUMER, MIXED, COPIERS = "classic", "consumer", "mixed", "copiers"
 PACE: Final = Pace(heartbeat_s=0.4, session_ms=2000, rebalance_ms=2500, life_s=10.0)
 QUIET_S: Final = TIMEOUT_MS / 1000 + 4.0  # until the last open transaction is timed out
 
@@ -67,9 +67,15 @@ class Crowd:
 
     def _members(self) -> list[Member]:
         made: list[Member] = []
-        for group, protocol in ((CLASSIC, ClassicMember), (CONSUMER, ConsumerMember)):
-            for number in range(self._chance.randint(1, 3)):
-                name = f"{group} {number}"
+        crowds: tuple[tuple[str, type[Member], int], ...] = (
+            (CLASSIC, ClassicMember, self._chance.randint(1, 3)),
+            (CONSUMER, ConsumerMember, self._chance.randint(1, 3)),
+            (MIXED, ClassicMember, 1),
+            (MIXED, ConsumerMember, 1),
+        )
+        for group, protocol, count in crowds:
+            for number in range(count):
+                name = f"{group} {protocol.__name__} {number}"
                 is_static = self._chance.random() < 0.3
                 made.append(
                     protocol(
@@ -137,7 +143,7 @@ class Crowd:
                 if not name.startswith("refused") and not name.startswith("leaves"):
                     self._world.counts[name] += count
         events = self.coordinated.events
-        for group in (CLASSIC, CONSUMER):
+        for group in (CLASSIC, CONSUMER, MIXED):
             if not any(
                 (isinstance(event, Grant) or (isinstance(event, Commit) and _is_ok(event)))
                 and event.group == group
@@ -168,7 +174,7 @@ class Crowd:
         caller = self._connect("offsets")
         found: dict[str, Mapping[TopicPartition, int]] = {}
         wanted = [TopicPartition(t, i) for t, count in GROUP_TOPICS.items() for i in range(count)]
-        for group in (CLASSIC, CONSUMER, COPIERS):
+        for group in (CLASSIC, CONSUMER, MIXED, COPIERS):
             partitions = SOURCE.partitions if group == COPIERS else wanted
             began = self.coordinated.tick()
             for _ in range(50):

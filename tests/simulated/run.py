@@ -27,7 +27,7 @@ from runnel.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.simulated import loop as simulated
 from tests.simulated.administrator import Administrator
 from tests.simulated.consumer import Consumer, LastReader, RefusedError, Trimmer
-from tests.simulated.crowd import COPIERS, QUIET_S, Crowd
+from tests.simulated.crowd import COPIERS, MIXED, QUIET_S, Crowd
 from tests.simulated.loop import SimLoop
 from tests.simulated.nemesis import Nemesis
 from tests.simulated.producer import Habits, Producer
@@ -87,6 +87,7 @@ MUST_HAPPEN: Final = (
     "settings altered",
     "settings in doubt",
     "grants",
+    "grants in groups of both protocols",
     "members died",
     "members left",
     "commits_ok",
@@ -161,7 +162,7 @@ class _Run:
 
     def judge_coordinated(self) -> Verdict:
         if self.crowd is not None:
-            self.verdict.add(check_coordinated(self.crowd.coordinated))
+            self.verdict.add(check_coordinated(self.crowd.coordinated, reborn=(MIXED,)))
         return self.verdict
 
     async def play(self) -> None:

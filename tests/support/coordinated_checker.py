@@ -18,7 +18,7 @@ copy-differs          an exactly-once copy is not its source, as far as its offs
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from runnel.types import TopicPartition
 from tests.support.checker import Anomaly, Verdict
@@ -35,11 +35,15 @@ from tests.support.coordinated import (
 from tests.support.history import Outcome
 
 
-def check_coordinated(coordinated: Coordinated) -> Verdict:
+def check_coordinated(coordinated: Coordinated, *, reborn: Collection[str] = ()) -> Verdict:
+    """`reborn`: groups that change their protocol. If nobody is in such a group at that moment,
+    Kafka begins it anew, with the first epoch, and keeps nothing of it but its offsets."""
     verdict = Verdict()
     events = coordinated.events
     _Transactions(events, verdict).run()
-    _check_grants([event for event in events if isinstance(event, Grant)], verdict)
+    grants = [event for event in events if isinstance(event, Grant)]
+    verdict.count("grants in groups of both protocols", sum(g.group in reborn for g in grants))
+    _check_grants([grant for grant in grants if grant.group not in reborn], verdict)
     _check_committed(events, verdict)
     return verdict
 
