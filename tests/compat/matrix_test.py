@@ -32,6 +32,7 @@ def verdicts(row: Row) -> dict[str, str]:
     return {operation: cell.verdict for operation, cell in row.cells.items()}
 
 
+@pytest.mark.timeout(300)  # all operations, each of which may wait for rebalances
 def test_an_honest_client_passes(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
     (honest,) = [driver for driver in DRIVERS if driver.name == "confluent-kafka"]
     row = run_client(honest, bootstrap)

@@ -28,8 +28,12 @@ NAMES = [
 ]
 
 
-# Each of the matrix's groups would wait for others to join it.
-SOON = {"group.initial.rebalance.delay.ms": "0"}
+# Each of the matrix's groups would wait for others to join it, and for the next heartbeat.
+SOON = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
 
 
 class Check(NamedTuple):
@@ -99,7 +103,8 @@ def run_all(broker_name: str, wanted: set[str]) -> bool:
 
 def _broker(name: str, scratch: str) -> KafkaBroker | BrokerProcess:
     data_dir = Path(scratch) / "data"
-    return KafkaBroker(data_dir) if name == "kafka" else BrokerProcess(data_dir, settings=SOON)
+    kind = KafkaBroker if name == "kafka" else BrokerProcess
+    return kind(data_dir, settings=SOON)
 
 
 def _say(name: str) -> None:
