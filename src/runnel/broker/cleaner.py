@@ -13,6 +13,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Container, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from runnel.broker.partition import Partition
@@ -173,6 +174,9 @@ class Cleaner:
         except OSError as error:
             if self._is_wanted(partition, log):
                 _log.error("%s was not cleaned, to be tried again: %s", name, error)
+        except Exception as error:  # noqa: BLE001  # our own bug: the broker must not pay with its life
+            _log.exception("%s", name)
+            self._leave_alone(log, repr(error))
         finally:
             self._cleaning.discard(name)
             if advanced:  # otherwise only time can change anything
@@ -187,6 +191,7 @@ class Cleaner:
         work = plan(found, self._clock.wall_ms(), self._random.randbytes(16), self._limits())
         waiting = _segments_of(log, work)
         generation, mapped_offset, done = log.generation, found.first_dirty_offset, Done()
+        is_whole = True
         results = rewriter.rewrite(work)
         leftovers = [path for old in waiting for path in cleaned_paths(log.folder, old[0])]
         try:
@@ -208,12 +213,20 @@ class Cleaner:
                     )
                     self._metrics.add(Slot.CLEANER_READ_BYTES, cleaned.read_bytes)
                     self._metrics.add(Slot.CLEANER_WRITTEN_BYTES, cleaned.size_bytes)
+                    continue
+                is_whole = False
+                # At once: a start that finds them finishes no replacement after them (`folder.py`).
+                useless = cleaned_paths(log.folder, cleaned.base_offset)
+                await self._workers.run(partial(_remove, disk, useless))
         finally:
             await results.aclose()
             await self._workers.run(lambda: _remove(disk, leftovers))
         if self._is_wanted(partition, log):
             await self._workers.run(lambda: disk.sync_dir(log.folder))
-            log.first_dirty_offset = mapped_offset
+            # What was not replaced may hold values whose tombstones must not go before them, and
+            # what was truncated meanwhile is dirty when it is written again.
+            if is_whole and log.generation == generation:
+                log.first_dirty_offset = mapped_offset
             await self._write_checkpoints()
             self._metrics.add(Slot.CLEANER_RUNS)
         return done

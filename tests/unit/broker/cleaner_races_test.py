@@ -1,0 +1,112 @@
+"""Compaction while other things happen to the log, and when what rewrites it is broken."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
+
+from runnel.errors import ErrorCode
+from runnel.native.columns import Record
+from runnel.native.encode import encode
+from runnel.storage.cleaning_plan import CleaningPlan
+from runnel.storage.folder import CLEANED, SWAP
+from runnel.storage.rewriting import Cleaned
+from runnel.types import TopicPartition
+from runnel.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from tests.support.asking import create, produce
+from tests.support.cleaner_effects import compacted, is_cleaned, log_of, put
+from tests.support.compacting import latest
+from tests.support.desk import Desk, at_desk
+
+SETTINGS = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "100"}
+SLOW = {**SETTINGS, "log.cleaner.io.max.bytes.per.second": "500000"}
+LARGE = "v" * 600_000  # two of these are not in one segment
+
+
+def _watch_renames(desk: Desk) -> list[str]:
+    """What is being put in place while a start would not finish it, see `folder.py`."""
+    disk: Any = desk.broker._ports.disk
+    rename = disk.rename
+    found: list[str] = []
+
+    def watched(source: str, target: str) -> None:
+        if source.endswith(SWAP):
+            folder, _, name = source.rpartition("/")
+            found.extend(
+                f"{name} past {other}"
+                for other in disk.list(folder)
+                if other.endswith(CLEANED) and other[:20] < name[:20]
+            )
+        rename(source, target)
+
+    disk.rename = watched
+    return found
+
+
+def test_what_retention_takes_meanwhile_brings_no_deleted_key_back() -> None:
+    async def test(desk: Desk) -> None:
+        await create(
+            desk,
+            cleanup_policy="compact,delete",
+            segment_bytes="1048576",
+            delete_retention_ms="0",
+            min_cleanable_dirty_ratio="0",
+        )
+        endangered = _watch_renames(desk)
+        cleaner = desk.broker._cleaner
+        cleaner.settings, settings = replace(cleaner.settings, enable=False), cleaner.settings
+        await put(desk, "x", "goes")
+        await put(desk, "k", LARGE)
+        await put(desk, "l", LARGE)
+        await put(desk, "k", None)
+        cleaner.settings = settings
+        assert sorted(latest(log_of(desk))) == [b"l", b"x"]
+        await asyncio.sleep(0.3)
+        assert cleaner.is_cleaning(TopicPartition("t", 0))
+        where = DeleteRecordsPartition(partition_index=0, offset=1)
+        topic = DeleteRecordsTopic(name="t", partitions=[where])
+        await desk.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+        await asyncio.sleep(1)
+        assert log_of(desk).segments[0].base_offset == 1, "one of the first group is gone"
+        assert await is_cleaned(desk, 60.0)
+        for n in range(3):  # and the tombstone with it
+            await put(desk, "m", LARGE + str(n))
+            assert await is_cleaned(desk, 60.0)
+        assert sorted(latest(log_of(desk))) == [b"l", b"m"]
+        assert endangered == []
+
+    at_desk(test, SLOW)
+
+
+class _Broken:
+    """A fault of our own."""
+
+    async def rewrite(self, _plan: CleaningPlan) -> AsyncGenerator[Cleaned, None]:
+        raise ZeroDivisionError
+        yield
+
+    def rest(self) -> None:
+        pass
+
+
+def test_a_fault_of_our_own_costs_one_log_its_cleaning_and_nobody_else_anything() -> None:
+    async def test(desk: Desk) -> None:
+        await compacted(desk)
+        cleaner = desk.broker._cleaner
+        disk, right = cleaner._on_disk
+        cleaner._on_disk = disk, _Broken()
+        await put(desk, "k", "v")
+        assert not await is_cleaned(desk)
+        assert list(cleaner.uncleanable) == [TopicPartition("t", 0)]
+        cleaner._on_disk = disk, right
+        await compacted(desk, "u")
+        await put(desk, "k", "v", "u")
+        assert await is_cleaned(desk, topic="u")
+        raw = bytes(encode([Record(b"k", b"v", desk.clock.wall_ms())]))
+        assert (await produce(desk, raw)).error_code == ErrorCode.NONE
+
+    at_desk(test, SETTINGS)
