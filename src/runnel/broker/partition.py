@@ -170,7 +170,7 @@ class Partition:
         first_unstable = self.log.first_unstable_offset
         if first_unstable is None or first_unstable > self.high_watermark:
             return self.high_watermark
-        return first_unstable
+        return max(first_unstable, self.log.log_start_offset)  # its first records may be deleted
 
     def advance_high_watermark(self) -> None:
         """With one replica in sync, the leader's own log decides. Never goes back."""

@@ -43,7 +43,6 @@ _COME_AGAIN: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-Unverified = list[tuple[PartitionProduceData, TopicPartition]]
 
 
 def produce_in_transaction(
@@ -101,7 +100,7 @@ def _admit(
 ) -> Shard[Any] | None:
     """Note a verdict for all that may not be appended. A shard: its journal must settle first."""
     owners: set[Identity] = set()
-    firsts: dict[TopicPartition, PartitionProduceData] = {}
+    firsts: dict[TopicPartition, list[PartitionProduceData]] = {}  # who asks may repeat himself
     for name, data in _all_data(context, services, request):
         if data.records is not None and len(data.records) >= HEADER_SIZE:
             try:
@@ -111,7 +110,7 @@ def _admit(
                 continue
             if owner is not None:
                 owners.add(owner)
-                firsts[TopicPartition(name, data.index)] = data
+                firsts.setdefault(TopicPartition(name, data.index), []).append(data)
     adds = context.api_version >= FIRST_VERSION_THAT_ADDS
     if not firsts or not is_asked_for(services, adds=adds):
         return None
@@ -123,9 +122,11 @@ def _admit(
         admitted = admit(services, claim, firsts.keys())
     except RunnelError as error:
         told = _for_producers(context, error)
-        verdicts.update((id(data), told) for data in firsts.values())
+        verdicts.update((id(data), told) for each in firsts.values() for data in each)
         return None
-    verdicts.update((id(firsts[where]), why) for where, why in admitted.refused.items())
+    verdicts.update(
+        (id(data), why) for where, why in admitted.refused.items() for data in firsts[where]
+    )
     return admitted.unsettled
 
 

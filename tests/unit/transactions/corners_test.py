@@ -1,0 +1,67 @@
+"""Requests that no client of good will sends, and records that are deleted under a transaction."""
+
+import pytest
+
+from runnel.errors import ErrorCode
+from runnel.native.columns import Record
+from runnel.native.encode import encode
+from runnel.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from runnel.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.asking import create
+from tests.support.desk import Desk, at_desk
+from tests.support.transactions import FEW, NEW_PRODUCE, OLD_PRODUCE, Sender
+
+
+@pytest.mark.parametrize("version", [OLD_PRODUCE, NEW_PRODUCE])
+def test_a_partition_named_twice_passes_no_verification(version: int) -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        sender = Sender(desk)
+        await sender.init()
+        fenced = Sender(desk)
+        fenced.producer_id, fenced.epoch = sender.producer_id, sender.epoch
+        await sender.init()
+        records = encode(
+            [Record(b"k", b"v", desk.clock.wall_ms())],
+            producer_id=fenced.producer_id,
+            producer_epoch=fenced.epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+        twice = [PartitionProduceData(index=0, records=bytes(records)) for _ in range(2)]
+        response = await desk.ask(
+            ProduceRequest(
+                transactional_id="tx",
+                acks=-1,
+                timeout_ms=1000,
+                topic_data=[TopicProduceData(name="t", partition_data=twice)],
+            ),
+            version,
+        )
+        codes = [each.error_code for each in response.responses[0].partition_responses]
+        assert codes == [ErrorCode.INVALID_PRODUCER_EPOCH] * 2
+        assert desk.broker.partitions.get("t", 0).log.log_end_offset == 0
+
+    at_desk(test, FEW)
+
+
+def test_the_last_stable_offset_is_never_before_the_start_of_the_log() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        sender = Sender(desk)
+        await sender.init()
+        for number in range(5):
+            await sender.send(b"%d" % number)
+        where = DeleteRecordsPartition(partition_index=0, offset=3)
+        topic = DeleteRecordsTopic(name="t", partitions=[where])
+        await desk.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+        partition = desk.broker.partitions.get("t", 0)
+        assert partition.log.log_start_offset == partition.last_stable_offset == 3
+        await sender.commit()
+        assert partition.last_stable_offset == partition.high_watermark == 6
+
+    at_desk(test, FEW)
