@@ -202,7 +202,12 @@ class Dispatch:
                 return None
 
         def answer(response: object) -> None:
-            pending.settle(self._encode(route, correlation_id, response))
+            try:
+                parts = self._encode(route, correlation_id, response)
+            except Exception:  # noqa: BLE001  # likewise: they are all woken in one go
+                self._failed(pending)
+            else:
+                pending.settle(parts)
 
         parked.attempt = guarded
         pending.cancel = self._waiting.park(parked, answer)

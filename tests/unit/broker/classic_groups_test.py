@@ -2,6 +2,8 @@
 
 import pytest
 
+from runnel.client.raw import decode_reply, encode_frame
+from runnel.coordinator.groups import classic_join
 from runnel.errors import ErrorCode
 from runnel.wire.apis import APIS, ApiKey
 from runnel.wire.messages.describe_groups import DescribeGroupsRequest
@@ -127,3 +129,23 @@ def test_before_the_coordinator_is_there() -> None:
             assert (await desk.ask(request)).error_code == ErrorCode.NOT_COORDINATOR
 
     at_desk(test)
+
+
+def test_an_answer_that_cannot_be_written_costs_its_own_connection_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both are woken in one go, the bad one first."""
+    monkeypatch.setattr(classic_join, "INSTANCE_ID_BYTES_MAX", 0x7FFF)
+
+    async def test(desk: Desk) -> None:
+        await find(desk)
+        other = Desk(desk.broker, desk.clock)
+        bad = join_request("", group_id="g", instance_id="i" * 0x7FFF)
+        desk.put(encode_frame(bad, 5, correlation_id=1, client_id="desk"))
+        good = join_request("", group_id="h", instance_id="good")
+        other.put(encode_frame(good, 5, correlation_id=2, client_id="desk"))
+        _, response = decode_reply(ApiKey.JOIN_GROUP, 5, await other.next_frame())
+        assert response.generation_id == 1
+        assert desk.closed_for == "internal error"
+
+    at_desk(test, AT_ONCE)

@@ -23,6 +23,8 @@ FIRST_VERSION_THAT_NEEDS_AN_ID: Final = 4
 FIRST_VERSION_THAT_SKIPS_ASSIGNMENT: Final = 9
 # A new member cannot send heartbeats; if it gave up waiting, nobody would notice but by this.
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
+# A member's id is made of it, and must fit into a string. Kafka's own clients allow 249 characters.
+INSTANCE_ID_BYTES_MAX: Final = 1024
 
 
 class ClassicJoin:
@@ -38,6 +40,8 @@ class ClassicJoin:
             request.rebalance_timeout_ms = request.session_timeout_ms
         if not self._is_session_allowed(request.session_timeout_ms):
             return not_joined(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        if len((request.group_instance_id or "").encode()) > INSTANCE_ID_BYTES_MAX:
+            return not_joined(ErrorCode.INVALID_REQUEST, request.member_id)
         group = self._machine.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             if isinstance(group, ConsumerGroup) and group.members:

@@ -117,3 +117,11 @@ def test_requests_that_come_twice_are_each_answered() -> None:
     group.sync(first, 2, {second: b"mine"})
     assert now(again).assignment == b"mine"
     assert not group.stage.shard.deferred, "nobody is left waiting"
+
+
+def test_an_instance_id_leaves_room_for_the_id_that_is_made_of_it() -> None:
+    group = members()
+    answer = now(group.join(instance_id="i" * 1025))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert group.stage.machine.groups == {}
+    assert waits(group.join(instance_id="i" * 1024))
