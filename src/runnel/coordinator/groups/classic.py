@@ -74,8 +74,7 @@ class ClassicProtocol:
             self._rebalance.prepare(group)
             return
         for member in group.members.values():
-            if group.answer_sync(member, synced(group, member)):
-                member.extend_session()
+            group.answer_sync(member, synced(group, member))
 
     # Heartbeat
 

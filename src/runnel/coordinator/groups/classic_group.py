@@ -123,12 +123,12 @@ class ClassicGroup:
             self.joining_count -= 1
             deferred.answer(response)
 
-    def answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> bool:
-        """Whether it was waiting for it."""
+    def answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
+        """While it waited its session may have run out unnoticed: it has a whole one from here."""
         deferred, member.syncing = member.syncing, None
         if deferred is not None:
             deferred.answer(response)
-        return deferred is not None
+            member.extend_session()
 
     def has_all_joined(self) -> bool:
         return self.joining_count == len(self.members) and not self.pending_members

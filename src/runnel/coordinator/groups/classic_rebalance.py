@@ -179,6 +179,8 @@ class ClassicRebalance:
             group.sync_timer.cancel()
 
     def _expire_sync(self, group: ClassicGroup) -> None:
+        if not group.pending_sync:
+            return  # a static member that came back took the place of the last one
         for member_id in group.pending_sync & group.members.keys():
             self.dismiss(group, group.members[member_id])
         self.prepare(group)

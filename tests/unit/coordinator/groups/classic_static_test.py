@@ -109,3 +109,31 @@ def test_the_journal_refuses_and_the_old_member_stays() -> None:
     assert group.join(instance_id="two") is ErrorCode.NOT_COORDINATOR
     assert group.heartbeat(before, 1, "two") is ErrorCode.NONE
     assert group.group.member_count == 2
+
+
+def test_one_that_dies_after_it_waited_longer_than_its_session_is_noticed() -> None:
+    group = members()
+    answers = [group.join(instance_id=instance) for instance in ("one", "two")]
+    group.stage.advance_ms(2 * JOIN_DELAY_MS)
+    one, follower = (now(answer).member_id for answer in answers)
+    syncing = group.sync(follower, 1)
+    for _ in range(REBALANCE_MS // 5_000):
+        group.heartbeat(one, 1, "one")  # but it never assigns anything
+        assert waits(syncing)
+        group.stage.advance_ms(5_000)
+    assert now(syncing).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    group.stage.advance_ms(SESSION_MS)
+    assert (group.group.state_name, group.group.member_count) == ("Empty", 0)
+
+
+def test_one_that_comes_back_before_it_has_synced_begins_no_rebalance() -> None:
+    group = members()
+    answers = [group.join(instance_id=instance) for instance in ("one", "two")]
+    group.stage.advance_ms(2 * JOIN_DELAY_MS)
+    one, follower = (now(answer).member_id for answer in answers)
+    group.sync(one, 1, {one: b"a", follower: b"b"})
+    again = now(group.join(instance_id="two")).member_id
+    for _ in range(1 + REBALANCE_MS // 5_000):
+        group.stage.advance_ms(5_000)
+        assert group.heartbeat(one, 1, "one") is ErrorCode.NONE
+        assert group.heartbeat(again, 1, "two") is ErrorCode.NONE
