@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 NEVER_MS: Final = 2**62
+AT_ONCE_MAX: Final = 64  # a thousand sessions that run out together must not hold up the loop
 
 
 class Timer:
@@ -72,15 +73,17 @@ class Timers:
         return self._heap[0][0] if self._heap else NEVER_MS
 
     def run_due(self, now_ms: int) -> None:
-        """What is started meanwhile waits for the next call, so that long work can give way."""
-        last, started = self._count, []
+        """What is started meanwhile waits for the next call, so that long work can give way; and
+        so does what is too much for one."""
+        last, started, done = self._count, [], 0
         try:
-            while self._heap and self._heap[0][0] <= now_ms:
+            while done < AT_ONCE_MAX and self._heap and self._heap[0][0] <= now_ms:
                 entry = heapq.heappop(self._heap)
                 at_ms, number, timer = entry
                 if number > last:
                     started.append(entry)
                 elif timer.came_up(at_ms, now_ms):
+                    done += 1
                     timer.work()
         finally:
             for entry in started:

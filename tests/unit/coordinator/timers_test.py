@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runnel.coordinator.timers import NEVER_MS, Timer, Timers
+from runnel.coordinator.timers import AT_ONCE_MAX, NEVER_MS, Timer, Timers
 
 
 def _timer(timers: Timers, done: list[str], name: str, at_ms: int) -> Timer:
@@ -131,3 +131,18 @@ def test_any_order_of_starts_cancels_and_runs(steps: list[tuple[int, str, int]])
                 del expected[each]
         assert [timer.is_running for timer in found] == [each in expected for each in range(6)]
         assert timers.next_ms() <= min(expected.values(), default=NEVER_MS)
+
+
+def test_very_many_that_are_due_together_give_way() -> None:
+    timers, done = Timers(), list[str]()
+    names = [f"session {number}" for number in range(1000)]
+    for name in names:
+        _timer(timers, done, name, 10)
+    timers.run_due(10)
+    assert 0 < len(done) <= AT_ONCE_MAX
+    turns = 1
+    while timers.next_ms() <= 10:
+        timers.run_due(10)
+        turns += 1
+    assert done == names
+    assert turns >= 1000 // AT_ONCE_MAX
