@@ -179,7 +179,9 @@ class Coordinators(Generic[M]):
             return True if is_over else None
 
         def wake(_is_over: bool) -> None:
-            if deferred.waiters:
+            if shard.is_open:
+                self._answered(shard, deferred)  # as long as somebody waits for it
+            elif deferred.waiters:
                 self._waiting.moved(deferred)
 
         partition: Any = _partition_of(shard)

@@ -9,7 +9,10 @@ import errno
 
 import pytest
 
+from runnel.broker.coordinators import SETTLE_TIMEOUT_MS
 from runnel.broker.partition import Partition
+from runnel.broker.settling import settle
+from runnel.broker.waiting import Parked
 from runnel.client.raw import decode_reply, encode_frame
 from runnel.coordinator.groups.machine import GroupMachine
 from runnel.coordinator.runtime import Shard
@@ -252,3 +255,25 @@ def test_whoever_waits_hears_of_the_end() -> None:
         assert waiting.response is None  # its request asks the shard, which says NOT_COORDINATOR
 
     at_desk(test)
+
+
+def test_an_answer_that_was_due_later_outwaits_a_disk_that_takes_minutes() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        shard, partition = desk.broker.groups.shard_of("g"), _partition(desk)
+        deferred = shard.defer()
+        answer = settle([shard], deferred, lambda code: f"{code}")
+        assert isinstance(answer, Parked)
+        told: list[str] = []
+        desk.broker._waiting.park(answer, told.append)
+        flush_soon, partition._flush_soon = partition._flush_soon, lambda _it, _delay_ms: None
+        shard.append([(b"\0\x7f", b"")])
+        deferred.answer("it")
+        await asyncio.sleep(2 * SETTLE_TIMEOUT_MS / 1000)
+        assert told == []
+        flush_soon(partition, 0)
+        await asyncio.sleep(1)
+        assert told == ["it"]
+
+    at_desk(test, {**SYNCED, "runnel.flush.interval.ms": "600000"})
