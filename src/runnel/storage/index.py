@@ -66,6 +66,11 @@ class OffsetIndex:
         slot = bisect_right(self._positions, position)
         return self._positions[slot - 1] if slot else 0
 
+    def offset_from(self, position: int, otherwise: int) -> int:
+        """The last offset of the first indexed batch at or after `position`, if there is one."""
+        slot = bisect_left(self._positions, position)
+        return self.base_offset + self._offsets[slot] if slot < len(self._offsets) else otherwise
+
     def truncate(self, offset: int) -> None:
         """Drop the entries of batches that end at or after `offset`."""
         keep = bisect_left(self._offsets, offset - self.base_offset)

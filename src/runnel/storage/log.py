@@ -76,6 +76,20 @@ class Log(CleanableLog):
             raise self.fail(error) from error
         return None
 
+    def end_of(self, found: FileSlice, offset: int, before_offset: int) -> int:
+        """All that was found from `offset` on lies before this, which may be an interval too far.
+
+        So a reader is told of the aborted transactions in its bytes, not of all that follow.
+        """
+        segment = self.segments[self._slot_of(offset)]
+        try:
+            if found.file is not segment.file:  # nothing was left there: it is in a later one
+                return before_offset
+            end = segment.index.offset_from(found.position + found.size, segment.next_offset)
+        except OSError as error:
+            raise self.fail(error) from error
+        return min(end, before_offset)
+
     def aborted_in(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
         """Aborted transactions that touch the half-open range, for readers of committed data.
 

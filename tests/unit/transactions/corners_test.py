@@ -5,15 +5,17 @@ import pytest
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.encode import encode
+from runnel.native.records import decode
 from runnel.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from runnel.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from runnel.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.asking import create
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import FEW, NEW_PRODUCE, OLD_PRODUCE, Sender
+from tests.support.transactions import FEW, NEW_PRODUCE, OLD_PRODUCE, READ_COMMITTED, Sender
 
 
 @pytest.mark.parametrize("version", [OLD_PRODUCE, NEW_PRODUCE])
@@ -45,6 +47,40 @@ def test_a_partition_named_twice_passes_no_verification(version: int) -> None:
         codes = [each.error_code for each in response.responses[0].partition_responses]
         assert codes == [ErrorCode.INVALID_PRODUCER_EPOCH] * 2
         assert desk.broker.partitions.get("t", 0).log.log_end_offset == 0
+
+    at_desk(test, FEW)
+
+
+def test_a_reader_is_told_of_the_aborted_transactions_in_its_bytes_alone() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, segment_bytes="1048576")
+        sender = Sender(desk)
+        await sender.init()
+        for _ in range(10):
+            await sender.send(bytes(300_000))
+            await sender.abort()
+        await sender.send(b"kept")
+        await sender.commit()
+        log = desk.broker.partitions.get("t", 0).log
+        assert log.segment_count > 2
+        offset, told = 0, []
+        while offset < log.log_end_offset:
+            wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=350_000)
+            request = FetchRequest(
+                isolation_level=READ_COMMITTED,
+                max_bytes=350_000,
+                topics=[FetchTopic(topic="t", partitions=[wanted])],
+            )
+            (topic,) = (await desk.ask(request, 12)).responses
+            (data,) = topic.partitions
+            batches = decode(bytes(data.records), max_records=99, max_bytes=1 << 30, control=True)
+            headers = [batch.header for batch in batches.batches]
+            firsts = [each.first_offset for each in data.aborted_transactions]
+            hidden = [h.base_offset for h in headers if not h.is_control and h.base_offset < 20]
+            assert set(hidden) <= set(firsts), "all that it needs"
+            told.append(len(firsts))
+            offset = headers[-1].next_offset
+        assert max(told) <= 3, told
 
     at_desk(test, FEW)
 

@@ -117,9 +117,10 @@ def _read(
         return data, 0
     data.records = found
     if committed_only:
+        end = log.end_of(found, asked.fetch_offset, bound)
         data.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in log.aborted_in(asked.fetch_offset, bound)
+            for aborted in log.aborted_in(asked.fetch_offset, end)
         ]
     return data, found.size
 
