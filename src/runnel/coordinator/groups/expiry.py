@@ -131,7 +131,7 @@ class Expiry:
             if committed.get(group, topic, index) is found
         ]
         try:
-            self._machine.shard.write(tombstones)
+            write_in_batches(self._machine.shard, tombstones)
         except RunnelError:
             self._gone.clear()
         if self._gone:

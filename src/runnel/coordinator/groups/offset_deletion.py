@@ -1,7 +1,6 @@
 """Deleting offsets, and groups with them."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.coordinator.groups.committed import CommittedOffsets
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
 TOMBSTONES_PER_BATCH: Final = 1000
+BATCH_BYTES_MAX: Final = 500_000  # half of what a journal takes: names of groups may be long
+KEY_BYTES: Final = 32  # of a tombstone, without its names
 
 
 def delete_offsets(
@@ -65,9 +66,16 @@ def write_in_batches(shard: Shard[Any], tombstones: Sequence[JournalRecord]) -> 
 
     Raises RunnelError.
     """
-    remaining = iter(tombstones)
-    while some := list(islice(remaining, TOMBSTONES_PER_BATCH)):
-        shard.write(some)
+    some: list[JournalRecord] = []
+    room_bytes = BATCH_BYTES_MAX
+    for each in tombstones:
+        size_bytes = KEY_BYTES + len(each.key.group.encode()) + len(each.key.topic.encode())
+        if some and (size_bytes > room_bytes or len(some) == TOMBSTONES_PER_BATCH):
+            shard.write(some)
+            some, room_bytes = [], BATCH_BYTES_MAX
+        some.append(each)
+        room_bytes -= size_bytes
+    shard.write(some)
 
 
 def tombstone(group_id: str, topic: str, index: int) -> JournalRecord:

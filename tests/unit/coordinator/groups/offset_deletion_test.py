@@ -1,0 +1,38 @@
+"""Tombstones of very many offsets: no batch is too large for the journal."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from runnel.coordinator.groups.offset_deletion import delete_group
+from runnel.coordinator.records import JournalRecord
+from runnel.errors import ErrorCode, RunnelError
+from runnel.wire.messages.records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from tests.support.shards import GroupStage
+
+JOURNAL_BYTES_MAX = 1_000_000  # about Kafka's default of max.message.bytes
+
+
+@pytest.mark.parametrize("group_id", ["g", "g" * 20_000, "\U0001f600" * 8_000])
+def test_a_group_with_a_long_name_and_many_offsets_can_be_deleted(
+    group_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = GroupStage()
+    for index in range(1_200):
+        key = OffsetCommitKey(group=group_id, topic="t", partition=index)
+        stage.shard.write([JournalRecord(key, OffsetCommitValue(offset=1), 4)])
+    append = stage.journal.append
+
+    def bounded(
+        records: Sequence[tuple[bytes, bytes | None]], producer_id: int, producer_epoch: int
+    ) -> None:
+        if sum(len(key) + 20 for key, _ in records) > JOURNAL_BYTES_MAX:
+            raise RunnelError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+        append(records, producer_id, producer_epoch)
+
+    monkeypatch.setattr(stage.journal, "append", bounded)
+    delete_group(stage.machine, stage.machine.group(group_id))
+    assert stage.machine.groups == {}
+    assert stage.machine.offsets.committed.by_group == {}
+    stage.restart()
+    assert stage.machine.groups == {}
