@@ -25,6 +25,7 @@ FIRST_VERSION_THAT_SKIPS_ASSIGNMENT: Final = 9
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 # A member's id is made of it, and must fit into a string. Kafka's own clients allow 249 characters.
 INSTANCE_ID_BYTES_MAX: Final = 1024
+PENDING_MEMBERS_MAX: Final = 10_000  # ids given away that nobody has joined with yet
 
 
 class ClassicJoin:
@@ -117,6 +118,8 @@ class ClassicJoin:
             if known_as is not None:
                 return self._replace(group, request, caller, known_as, member_id)
         elif caller.api_version >= FIRST_VERSION_THAT_NEEDS_AN_ID:
+            if len(group.pending_members) >= PENDING_MEMBERS_MAX:
+                return not_joined(ErrorCode.GROUP_MAX_SIZE_REACHED)
             self._rebalance.expect(group, member_id, request.session_timeout_ms)
             return not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return self._add(group, request, caller, member_id)

@@ -17,6 +17,7 @@ from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode, RunnelError
 
 GENERATION_MAX: Final = 2**31 - 1
+WAIT_MIN_MS: Final = 1_000  # for static members, who may say that they need no time at all
 
 
 class ClassicRebalance:
@@ -128,7 +129,8 @@ class ClassicRebalance:
         elif self._elect_leader(group):
             self._begin_generation(group)
         else:
-            self._start_join_timer(group, group.rebalance_timeout_ms(), self._complete_join)
+            delay_ms = max(group.rebalance_timeout_ms(), WAIT_MIN_MS)
+            self._start_join_timer(group, delay_ms, self._complete_join)
 
     def _elect_leader(self, group: ClassicGroup) -> bool:
         """The leader stays if it has joined. False if nobody has."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from runnel.coordinator.groups import classic_join
 from runnel.errors import ErrorCode
 from tests.support.classic_members import JOIN_DELAY_MS, SESSION_MS, members
 from tests.support.shards import now, waits
@@ -125,3 +126,12 @@ def test_an_instance_id_leaves_room_for_the_id_that_is_made_of_it() -> None:
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert group.stage.machine.groups == {}
     assert waits(group.join(instance_id="i" * 1024))
+
+
+def test_ids_that_nobody_joins_with_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic_join, "PENDING_MEMBERS_MAX", 3)
+    group = members()
+    ids = [group.new_id() for _ in range(3)]
+    assert now(group.join()).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert waits(group.join(ids[0]))
+    group.new_id()

@@ -137,3 +137,21 @@ def test_one_that_comes_back_before_it_has_synced_begins_no_rebalance() -> None:
         group.stage.advance_ms(5_000)
         assert group.heartbeat(one, 1, "one") is ErrorCode.NONE
         assert group.heartbeat(again, 1, "two") is ErrorCode.NONE
+
+
+def test_one_that_claims_to_need_no_time_does_not_keep_the_coordinator_busy() -> None:
+    """It says that it lives, and never joins: nobody is left to lead."""
+    group = members()
+    answer = group.join(instance_id="one", rebalance_ms=1)
+    group.stage.advance_ms(JOIN_DELAY_MS)
+    one = now(answer).member_id
+    assert now(group.sync(one, 1, {one: b"all"})).assignment == b"all"
+    other, _ = group.enter(rebalance_ms=1)
+    group.leave(other)
+    assert group.group.state_name == "PreparingRebalance"
+    until_ms, runs = group.stage.clock.now_ms + SESSION_MS, 0
+    while (next_ms := group.stage.timers.next_ms()) < until_ms:
+        group.stage.clock.now_ms = next_ms
+        group.stage.timers.run_due(next_ms)
+        runs += 1
+    assert runs <= 1 + SESSION_MS // 1_000
