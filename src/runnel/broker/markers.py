@@ -33,6 +33,7 @@ _VALUE: Final = Struct(">hi")  # version, coordinator epoch
 VERSION: Final = 0
 RETRY_FIRST_MS: Final = 20
 RETRY_MAX_MS: Final = 1_000
+AT_ONCE_MAX: Final = 500  # markers, before others have a turn: some milliseconds
 PATIENCE_MS: Final = 60_000  # between looks at something that nobody announced
 
 Written = list[tuple[Partition, int]]  # with the offset after its marker
@@ -59,7 +60,7 @@ class Markers:
     def write(self, shard: Shard[Any], ending: Ending, done: Callable[[], None]) -> None:
         left: Iterable[TopicPartition] = ending.partitions
         written: Written = []
-        if shard.is_settled(shard.journal.end_offset):
+        if len(ending.partitions) <= AT_ONCE_MAX and shard.is_settled(shard.journal.end_offset):
             try:
                 left, written = self._append_all(ending, left)
             except RunnelError as error:
@@ -90,18 +91,24 @@ class Markers:
         while not written and not await settled(self._waiting, shard, PATIENCE_MS):
             if not shard.is_open:
                 return
+        missed: list[TopicPartition] = []
         while shard.is_open:
             try:
-                left, more = self._append_all(ending, left)
+                away, more = self._append_all(ending, left[:AT_ONCE_MAX])
             except RunnelError as error:
                 _log.warning("%s: its markers are not ours to write: %s", _name(ending), error)
                 return
+            missed += away
             written += more
+            left = left[AT_ONCE_MAX:]
+            if left:
+                await asyncio.sleep(0)
+                continue
             while not await self._know(written):
                 if not shard.is_open:
                     return
-            left += [partition.topic_partition for partition, _ in filter(_is_lost, written)]
-            written = []
+            lost = [partition.topic_partition for partition, _ in filter(_is_lost, written)]
+            left, missed, written = missed + lost, [], []
             if not left:
                 break
             await asyncio.sleep(retry_ms / 1000)

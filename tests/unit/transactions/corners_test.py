@@ -1,7 +1,10 @@
 """Requests that no client of good will sends, and records that are deleted under a transaction."""
 
+import asyncio
+
 import pytest
 
+from runnel.broker import markers
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.encode import encode
@@ -15,7 +18,14 @@ from runnel.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from runnel.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.asking import create
 from tests.support.desk import Desk, at_desk
-from tests.support.transactions import FEW, NEW_PRODUCE, OLD_PRODUCE, READ_COMMITTED, Sender
+from tests.support.transactions import (
+    FEW,
+    NEW_PRODUCE,
+    OLD_PRODUCE,
+    READ_COMMITTED,
+    Sender,
+    committed,
+)
 
 
 @pytest.mark.parametrize("version", [OLD_PRODUCE, NEW_PRODUCE])
@@ -99,5 +109,34 @@ def test_the_last_stable_offset_is_never_before_the_start_of_the_log() -> None:
         assert partition.log.log_start_offset == partition.last_stable_offset == 3
         await sender.commit()
         assert partition.last_stable_offset == partition.high_watermark == 6
+
+    at_desk(test, FEW)
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_markers_of_many_partitions_are_written_step_by_step(
+    commit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(markers, "AT_ONCE_MAX", 3)
+
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=10)
+        sender = Sender(desk)
+        await sender.init()
+        for index in range(10):
+            await sender.send(b"x", index=index)
+        away = desk.broker.partitions.get("t", 4)
+        epoch = away.leader_epoch
+        away.resign(7, epoch + 1)
+        assert (await sender.end(commit=commit)).error_code == 0
+        await asyncio.sleep(1)
+        ends = [desk.broker.partitions.get("t", index).log.log_end_offset for index in range(10)]
+        assert ends == [2] * 4 + [1] + [2] * 5
+        away.lead(1, epoch + 2, 1, 1)
+        await asyncio.sleep(3)
+        assert sender.state == ("CompleteCommit" if commit else "CompleteAbort")
+        for index in range(10):
+            assert await committed(desk, index=index) == ([b"x"] if commit else [])
+            assert desk.broker.partitions.get("t", index).log.log_end_offset == 2
 
     at_desk(test, FEW)

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from runnel.coordinator.transactions.transaction import State, Transaction, tombstone
+from runnel.coordinator.transactions.transaction import (
+    State,
+    Transaction,
+    some_to_end,
+    tombstone,
+)
 from runnel.errors import RunnelError
 
 if TYPE_CHECKING:  # the machine makes its expiry
     from runnel.coordinator.transactions.machine import TransactionMachine
 
 STEP_IDS: Final = 2_000  # looked at before others have a turn
-STEP_ABORTS: Final = 100
 STEP_MS: Final = 10
 BATCH_BYTES_MAX: Final = 256 * 1024  # of tombstones
 DRIFT_MAX_MS: Final = 3_600_000
@@ -50,14 +54,14 @@ class Expiry:
         machine = self._machine
         now_ms = self._shard.clock.monotonic_ms()
         overdue = (each for each in machine.ongoing.values() if each.deadline_ms < now_ms)
-        some = list(islice(overdue, STEP_ABORTS))
+        some = some_to_end(overdue)
+        refused = 0
         for transaction in some:
             try:
                 machine.fence(transaction)
             except RunnelError:  # the journal refuses, or there is no producer id: the next time
-                some = []
-                break
-        if len(some) == STEP_ABORTS:
+                refused += 1
+        if some and not refused:
             self._overdue.start(now_ms + STEP_MS)
         elif machine.ongoing:
             self.watch()

@@ -7,7 +7,6 @@ and finds no Complete after it.
 """
 
 from collections.abc import Callable, Iterator, Set
-from itertools import islice
 from types import MappingProxyType
 
 from runnel.config.coordination import TransactionSettings
@@ -21,6 +20,7 @@ from runnel.coordinator.transactions.transaction import (
     State,
     Transaction,
     record_of,
+    some_to_end,
     transaction_of,
 )
 from runnel.coordinator.transactions.transitions import (
@@ -33,7 +33,6 @@ from runnel.types import TopicPartition
 
 TAGGED_SINCE = 1  # transaction.version; records have tagged fields from then on
 RETRY_MS = 100
-FINISHED_AT_ONCE = 100  # some milliseconds
 FINISH_PAUSE_MS = 5
 
 
@@ -95,10 +94,10 @@ class TransactionMachine:
 
     def _finish(self, prepared: Iterator[Transaction]) -> None:
         """Some at a time. Nobody else touches them: a request for one is told to come again."""
-        some = list(islice(prepared, FINISHED_AT_ONCE))
+        some = some_to_end(prepared)
         for transaction in some:
             self._carry_out(transaction)
-        if len(some) == FINISHED_AT_ONCE:
+        if some:
             self.shard.after(FINISH_PAUSE_MS, lambda: self._finish(prepared))
 
     def _write(self, transaction: Transaction) -> Transaction:

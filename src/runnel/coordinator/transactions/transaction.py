@@ -8,7 +8,7 @@ partition has one. The Complete record says that they all do. InitProducerId lea
 from either Complete; expiry ends an id that is in no transaction.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -26,6 +26,7 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
+WRITES_AT_ONCE: Final = 300
 LAST_EPOCH_OF_CLIENTS: Final = EPOCH_MAX - 1  # so that there is one left to fence them with
 
 
@@ -82,6 +83,18 @@ class Transaction:
     @property
     def is_epoch_exhausted(self) -> bool:
         return self.epoch >= LAST_EPOCH_OF_CLIENTS
+
+
+def some_to_end(transactions: Iterator[Transaction]) -> list[Transaction]:
+    """The next ones, by the records and markers that they take: some milliseconds' work."""
+    found: list[Transaction] = []
+    writes = 0
+    for transaction in transactions:
+        found.append(transaction)
+        writes += 2 + len(transaction.partitions)
+        if writes >= WRITES_AT_ONCE:
+            break
+    return found
 
 
 def record_of(transaction: Transaction, version: int) -> JournalRecord:
