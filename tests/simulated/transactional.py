@@ -3,6 +3,8 @@
 Today's (KIP-890) adds partitions by producing to them and gets a new epoch with every end; the
 older one names partitions first and keeps its epoch. A request is repeated until it is answered,
 for as long as patience lasts; after that only a new `init` goes on, which fences what was before.
+The older protocol cannot tell a request that comes late from one of the next transaction (S18,
+KAFKA-17754), at Kafka neither: so after a lost reply this one takes a new epoch before it goes on.
 """
 
 import asyncio
@@ -69,6 +71,7 @@ class Transactional:
         self._sequences: dict[TopicPartition, int] = {}
         self._added: set[TopicPartition] = set()
         self._is_certain = True
+        self._has_lost = False  # a request of this epoch, which may come late
 
     @property
     def is_ready(self) -> bool:
@@ -89,6 +92,7 @@ class Transactional:
 
         await self._persist(attempt)
         self._sequences.clear()
+        self._has_lost = False
 
     def begin(self) -> Transaction:
         assert self.transaction is None and self.is_ready
@@ -216,6 +220,8 @@ class Transactional:
             self._over(Outcome.UNKNOWN, "no answer to the end")
             raise
         self._over(Outcome.OK if commit else Outcome.FAIL, "" if commit else "aborted")
+        if self._has_lost and not self._is_modern:
+            self._producer_id = -1
 
     def give_up(self, why: str) -> None:
         """After an error: nothing goes on with this epoch."""
@@ -238,6 +244,7 @@ class Transactional:
                 return
             except LostError:
                 self._is_certain = False
+                self._has_lost = True
                 if attempts >= ATTEMPTS_MAX:
                     raise
             except CodeError as error:
