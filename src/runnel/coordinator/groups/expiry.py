@@ -4,9 +4,11 @@ A group goes with its last offset, unless it has members. The walk over all grou
 steps, because a shard may hold very many offsets and the loop must not wait for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from runnel.coordinator.groups.committed import ByPartition
 from runnel.coordinator.groups.group import Group
 from runnel.coordinator.groups.offset_deletion import (
     TOMBSTONES_PER_BATCH,
@@ -70,21 +72,27 @@ class Expiry:
         group_id, committed = group.group_id, self._offsets.committed
         by_topic = committed.by_group.get(group_id, {})
         count = sum(map(len, by_topic.values()))
-        expired: list[JournalRecord] = []
-        if group.offsets_expire_since_ms(0) is not None:
-            now_ms = self._machine.shard.clock.wall_ms()
-            for topic, by_index in by_topic.items():
-                if not group.is_subscribed_to(topic):
-                    expired += [
-                        tombstone(group_id, topic, index)
-                        for index, found in by_index.items()
-                        if self._is_due(group, found, now_ms)
-                        and not committed.is_pending(group_id, topic, index)
-                    ]
+        expired = list(islice(self._due(group, by_topic), OFFSETS_PER_STEP))
+        if len(expired) == OFFSETS_PER_STEP:
+            self._to_visit.append(group_id)  # there may be more
         write_in_batches(self._machine.shard, expired)
         if len(expired) == count and not committed.has_open_transaction(group_id):
             self._end(group)
         return count
+
+    def _due(self, group: Group, by_topic: ByPartition) -> Iterator[JournalRecord]:
+        """A tombstone for each that is."""
+        if group.offsets_expire_since_ms(0) is None:
+            return
+        group_id, committed = group.group_id, self._offsets.committed
+        now_ms = self._machine.shard.clock.wall_ms()
+        for topic, by_index in by_topic.items():
+            if not group.is_subscribed_to(topic):
+                for index, found in by_index.items():
+                    if self._is_due(group, found, now_ms) and not committed.is_pending(
+                        group_id, topic, index
+                    ):
+                        yield tombstone(group_id, topic, index)
 
     def _is_due(self, group: Group, found: CommittedOffset, now_ms: int) -> bool:
         if found.expire_timestamp_ms != NO_TIMESTAMP:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from runnel.coordinator.groups.expiry import OFFSETS_PER_STEP
 from runnel.coordinator.groups.offset_deletion import delete_group
 from runnel.coordinator.records import JournalRecord
 from runnel.errors import ErrorCode, RunnelError
@@ -36,3 +37,21 @@ def test_a_group_with_a_long_name_and_many_offsets_can_be_deleted(
     assert stage.machine.offsets.committed.by_group == {}
     stage.restart()
     assert stage.machine.groups == {}
+
+
+def test_very_many_offsets_expire_in_short_turns() -> None:
+    stage = GroupStage()
+    count = 5 * OFFSETS_PER_STEP // 2
+    for index in range(count):
+        key = OffsetCommitKey(group="g", topic="t", partition=index)
+        value = OffsetCommitValue(offset=1, commit_timestamp=0)
+        stage.shard.write([JournalRecord(key, value, 4)])
+    stage.clock.now_ms += stage.settings.offsets_retention_check_interval_ms
+    turns = 0
+    while stage.machine.groups:
+        before = stage.journal.end_offset
+        stage.timers.run_due(stage.clock.now_ms)
+        assert 0 < stage.journal.end_offset - before <= OFFSETS_PER_STEP + 1
+        turns += 1
+    assert turns == 3
+    assert stage.machine.offsets.committed.by_group == {}
