@@ -187,6 +187,12 @@ class Cleaner:
         log = found.log
         # Gaps between offsets are taken for loss past the recovery point (`recovery.py`).
         await self._write_checkpoints()
+        if not self._is_wanted(partition, log):
+            return Done()
+        now = cleanable(log, partition.last_stable_offset, self._clock.wall_ms())
+        found = now._replace(end_offset=min(now.end_offset, found.end_offset))
+        if log.segments[0].base_offset >= found.end_offset:
+            return Done()  # retention has taken all of it meanwhile
         disk, rewriter = self._in_memory if log.config.storage == "memory" else self._on_disk
         work = plan(found, self._clock.wall_ms(), self._random.randbytes(16), self._limits())
         waiting = _segments_of(log, work)

@@ -82,6 +82,30 @@ def test_what_retention_takes_meanwhile_brings_no_deleted_key_back() -> None:
     at_desk(test, SLOW)
 
 
+def test_what_retention_takes_before_the_plan_is_made_leaves_nothing_to_do() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, cleanup_policy="compact,delete", min_cleanable_dirty_ratio="0")
+        cleaner = desk.broker._cleaner
+        write_checkpoints = cleaner._write_checkpoints
+
+        async def write_slowly() -> None:
+            await write_checkpoints()
+            log = log_of(desk)
+            log.delete_records(log.log_end_offset)
+            log.retain(desk.clock.wall_ms(), log.log_end_offset)
+
+        cleaner._write_checkpoints = write_slowly
+        await put(desk, "k", "v")
+        await asyncio.sleep(1)
+        cleaner._write_checkpoints = write_checkpoints
+        assert log_of(desk).segment_count == 1
+        assert cleaner.uncleanable == {}
+        await put(desk, "k", "v")
+        assert await is_cleaned(desk)
+
+    at_desk(test, SETTINGS)
+
+
 class _Broken:
     """A fault of our own."""
 
