@@ -134,7 +134,7 @@ class Cleaner:
                 log.maybe_roll(now_ms)
                 found = cleanable(log, partition.last_stable_offset, now_ms)
             except RunnelError as error:
-                self._leave_alone(log, str(error))
+                self._note_failure(log, error)
                 continue
             except OSError as error:
                 _log.error("%s: %s", name, error)
@@ -170,7 +170,7 @@ class Cleaner:
                 )
         except RunnelError as error:
             if self._is_wanted(partition, log):
-                self._leave_alone(log, str(error))
+                self._note_failure(log, error)
         except OSError as error:
             if self._is_wanted(partition, log):
                 _log.error("%s was not cleaned, to be tried again: %s", name, error)
@@ -266,6 +266,13 @@ class Cleaner:
     def _is_uncleanable(self, partition: TopicPartition, log: Log) -> bool:
         found = self.uncleanable.get(partition)
         return found is not None and found.log is log  # not a namesake that was deleted
+
+    def _note_failure(self, log: Log, error: RunnelError) -> None:
+        """What the disk refuses passes, or takes the log offline; what is damaged stays so."""
+        if isinstance(error.__cause__, OSError):
+            _log.error("%s was not cleaned, to be tried again: %s", log.partition, error)
+        else:
+            self._leave_alone(log, str(error))
 
     def _leave_alone(self, log: Log, why: str) -> None:
         _log.error("%s cannot be cleaned, and is left as it is: %s", log.partition, why)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from errno import EMFILE
 from typing import Any
 
 from runnel.errors import ErrorCode
@@ -21,6 +22,7 @@ from tests.support.asking import create, produce
 from tests.support.cleaner_effects import compacted, is_cleaned, log_of, put
 from tests.support.compacting import latest
 from tests.support.desk import Desk, at_desk
+from tests.support.stores import flush
 
 SETTINGS = {"log.cleaner.backoff.ms": "100", "log.retention.check.interval.ms": "100"}
 SLOW = {**SETTINGS, "log.cleaner.io.max.bytes.per.second": "500000"}
@@ -102,6 +104,26 @@ def test_what_retention_takes_before_the_plan_is_made_leaves_nothing_to_do() -> 
         assert cleaner.uncleanable == {}
         await put(desk, "k", "v")
         assert await is_cleaned(desk)
+
+    at_desk(test, SETTINGS)
+
+
+def test_a_want_of_descriptors_passes() -> None:
+    async def test(desk: Desk) -> None:
+        await compacted(desk, segment_ms="1000")
+        disk: Any = desk.broker._ports.disk
+        raw = bytes(encode([Record(b"k", b"v", desk.clock.wall_ms())]))
+        assert (await produce(desk, raw)).error_code == ErrorCode.NONE
+        for _ in range(500):
+            disk.fail("open", EMFILE, path=".snapshot")
+        await asyncio.sleep(3)
+        assert log_of(desk).offline is None
+        assert log_of(desk).segment_count == 1, "it could not be closed"
+        disk.heal()
+        await asyncio.sleep(3)
+        flush(log_of(desk))
+        assert await is_cleaned(desk)
+        assert desk.broker._cleaner.uncleanable == {}
 
     at_desk(test, SETTINGS)
 
