@@ -70,7 +70,11 @@ async def until(
     def attempt(final: bool) -> bool | None:
         return final or is_so() or None
 
-    cancel = waiting.park(Parked(list(dict.fromkeys(on)), timeout_ms, attempt), moved.set_result)
+    def wake(is_over: bool) -> None:
+        if not moved.done():  # cancelled, and not yet gone from the list of those who wait
+            moved.set_result(is_over)
+
+    cancel = waiting.park(Parked(list(dict.fromkeys(on)), timeout_ms, attempt), wake)
     try:
         await moved
     finally:
