@@ -62,7 +62,7 @@ def admit(services: Services, claim: Claim, partitions: Set[TopicPartition]) -> 
         if error.code is ErrorCode.PRODUCER_FENCED:  # producers expect the other name here
             raise RunnelError(ErrorCode.INVALID_PRODUCER_EPOCH, str(error)) from error
         raise
-    return Admitted(refused, None if shard.is_settled(shard.journal.end_offset) else shard)
+    return Admitted(refused, None if shard.machine.is_settled(claim.transactional_id) else shard)
 
 
 def _not_added(claim: Claim) -> RunnelError:

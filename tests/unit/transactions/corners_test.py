@@ -5,10 +5,12 @@ import asyncio
 import pytest
 
 from runnel.broker import markers
+from runnel.coordinator.transactions.transitions import Identity
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.encode import encode
 from runnel.native.records import decode
+from runnel.types import TopicPartition
 from runnel.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -140,3 +142,22 @@ def test_markers_of_many_partitions_are_written_step_by_step(
             assert desk.broker.partitions.get("t", index).log.log_end_offset == 2
 
     at_desk(test, FEW)
+
+
+def test_nobody_waits_for_what_others_write_to_the_same_journal() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=2)
+        one, other = Sender(desk, "one"), Sender(desk, "other")
+        await one.init()
+        await other.init()
+        await one.send(b"x")
+        shard = desk.broker.transactions.shard_of("one")
+        who = Identity(other.producer_id, other.epoch)
+        shard.machine.add_partitions("other", who, frozenset({TopicPartition("t", 1)}), 2)
+        assert not shard.is_settled(shard.journal.end_offset)
+        assert shard.machine.is_settled("one")
+        assert not shard.machine.is_settled("other")
+        await asyncio.sleep(1)
+        assert shard.machine.is_settled("other")
+
+    at_desk(test, {**FEW, "runnel.durability": "ack"})

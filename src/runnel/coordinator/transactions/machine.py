@@ -67,7 +67,9 @@ class TransactionMachine:
         if record.value is None:
             self.transactions.pop(transactional_id, None)
             return
-        self._put(transaction_of(transactional_id, record.value), before)
+        found = transaction_of(transactional_id, record.value)
+        found.settles_at = self.shard.journal.end_offset
+        self._put(found, before)
 
     def _put(self, transaction: Transaction, before: Transaction | None) -> None:
         """It is in the journal. `before`: what was going on until then."""
@@ -107,6 +109,7 @@ class TransactionMachine:
             transaction.previous_producer_id = transaction.next_producer_id = NO_PRODUCER_ID
             transaction.client_version = 0
         self.shard.append([encode_record(record_of(transaction, version))])
+        transaction.settles_at = self.shard.journal.end_offset
         self._put(transaction, self.ongoing.pop(transaction.transactional_id, None))
         return transaction
 
@@ -180,6 +183,11 @@ class TransactionMachine:
         now_ms = self.shard.clock.wall_ms()
         next_ = transitions.fenced_off(transaction, self.version(), now_ms, self._take_producer_id)
         self._carry_out(self._write(next_))
+
+    def is_settled(self, transactional_id: str) -> bool:
+        """Whether what is known of it is committed, however much others write meanwhile."""
+        transaction = self.transactions.get(transactional_id)
+        return transaction is None or self.shard.is_settled(transaction.settles_at)
 
     def _find(self, transactional_id: str) -> Transaction:
         transaction = self.transactions.get(transactional_id)

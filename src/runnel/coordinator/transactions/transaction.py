@@ -79,6 +79,9 @@ class Transaction:
     # InitProducerId, by which a repeated one is known. After a restart it is fenced instead.
     last_epoch: int = NO_EPOCH
     deadline_ms: int = 0  # on the monotonic clock, while it is ongoing
+    settles_at: int = (
+        0  # the end of the journal after its record; none of those before is waited for
+    )
 
     @property
     def is_epoch_exhausted(self) -> bool:
