@@ -197,7 +197,7 @@ class Cleaner:
         work = plan(found, self._clock.wall_ms(), self._random.randbytes(16), self._limits())
         waiting = _segments_of(log, work)
         generation, mapped_offset, done = log.generation, found.first_dirty_offset, Done()
-        is_whole = True
+        is_whole, is_abandoned = True, False
         results = rewriter.rewrite(work)
         leftovers = [path for old in waiting for path in cleaned_paths(log.folder, old[0])]
         try:
@@ -224,18 +224,25 @@ class Cleaner:
                 # At once: a start that finds them finishes no replacement after them (`folder.py`).
                 useless = cleaned_paths(log.folder, cleaned.base_offset)
                 await self._workers.run(partial(_remove, disk, useless))
+        except GeneratorExit:  # as after a crash: there is no loop in which to wait for anything
+            is_abandoned = True
+            raise
         finally:
-            await results.aclose()
-            await self._workers.run(lambda: _remove(disk, leftovers))
+            if not is_abandoned:
+                await results.aclose()
+                await self._workers.run(lambda: _remove(disk, leftovers))
         if self._is_wanted(partition, log):
             await self._workers.run(lambda: disk.sync_dir(log.folder))
-            # What was not replaced may hold values whose tombstones must not go before them, and
-            # what was truncated meanwhile is dirty when it is written again.
-            if is_whole and log.generation == generation:
-                log.first_dirty_offset = mapped_offset
+            self._note_cleaned(log, mapped_offset, is_whole and log.generation == generation)
             await self._write_checkpoints()
-            self._metrics.add(Slot.CLEANER_RUNS)
         return done
+
+    def _note_cleaned(self, log: Log, mapped_offset: int, is_whole: bool) -> None:
+        """What was not replaced may hold values whose tombstones must not go before them, and what
+        was truncated meanwhile is dirty when it is written again."""
+        if is_whole:
+            log.first_dirty_offset = mapped_offset
+        self._metrics.add(Slot.CLEANER_RUNS)
 
     def _limits(self) -> Limits:
         settings = self._settings

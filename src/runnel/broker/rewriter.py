@@ -51,8 +51,11 @@ async def next_of(
     try:
         while not coming.done() and is_wanted():
             await asyncio.wait((coming,), timeout=LOOKED_AFTER_S)
-    finally:
-        if not coming.done():
-            coming.cancel()
-            await asyncio.wait((coming,))
+    except asyncio.CancelledError:
+        coming.cancel()
+        await asyncio.wait((coming,))
+        raise
+    if not coming.done():
+        coming.cancel()
+        await asyncio.wait((coming,))
     return None if coming.cancelled() else coming.result()
