@@ -73,7 +73,7 @@ def _start() -> "subprocess.Popen[bytes]":
     root = str(Path(runnel.__file__).parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        [sys.executable, "-m", "runnel.broker.cleaning_child", str(os.getpid())],
+        [sys.executable, "-P", "-m", "runnel.broker.cleaning_child", str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},

@@ -73,7 +73,12 @@ class Markers:
             self._see_to_it(shard, ending, list(left), written, done)
         )
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("markers are not written until the next start", exc_info=error)
 
     def stop(self) -> None:
         for task in self._tasks:

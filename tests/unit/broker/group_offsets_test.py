@@ -433,3 +433,18 @@ def test_a_commit_that_the_journal_cannot_take_changes_nothing() -> None:
         assert await fetch_offsets(desk, indexes=None) == {("t", 0): (1, "", 0)}
 
     at_desk(test)
+
+
+def test_far_too_many_offsets_at_once_are_refused_before_any_work() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        await commit(desk, {0: 1})
+        wanted = commit_request({0: 2})
+        wanted.topics[0].partitions *= 20_001
+        response = await desk.ask(wanted, 9)
+        codes = {each.error_code for topic in response.topics for each in topic.partitions}
+        assert codes == {ErrorCode.UNKNOWN_SERVER_ERROR}
+        assert await fetch_offsets(desk, indexes=None) == {("t", 0): (1, "", 0)}
+
+    at_desk(test)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
 FIRST_VERSION_OF_ABSENT_GROUPS: Final = 9  # of OffsetCommit
+OFFSETS_MAX: Final = 20_000  # at once: more make a batch that no journal takes, after long work
 
 
 class PartitionToCommit(Protocol):
@@ -65,6 +66,7 @@ class Offsets:
         api_version: int,
     ) -> list[OffsetCommitResponseTopic]:
         """`topics`: those of the request that are there, with their names. Raises RunnelError."""
+        _ensure_not_too_many(sum([len(topic.partitions) for topic in topics]))
         epoch = request.generation_id_or_member_epoch
         group = self._machine.groups.get(request.group_id)
         ensure: EnsurePartition | None = None
@@ -120,6 +122,7 @@ class Offsets:
     def _commit_in_transaction(
         self, request: TxnOffsetCommitRequest, topics: Sequence[TxnOffsetCommitRequestTopic]
     ) -> list[TxnOffsetCommitResponseTopic]:
+        _ensure_not_too_many(sum([len(topic.partitions) for topic in topics]))
         group = self._machine.groups.get(request.group_id)
         ensure: EnsurePartition | None = None
         if group is not None:
@@ -229,3 +232,8 @@ class Offsets:
 
 def _absent(code: ErrorCode, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> RunnelError:
     return RunnelError(code, f"Group {request.group_id} not found.")
+
+
+def _ensure_not_too_many(count: int) -> None:
+    if count > OFFSETS_MAX:
+        raise RunnelError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{count} offsets in one request")
