@@ -25,7 +25,7 @@ from tests.support.reading import place_of, read_topic
 STORM_FRAMES = {"uvloop": 20_000, "asyncio-debug": 2_000}
 STORM_SEED = 20_260_101
 STALL_MS_MAX = 100.0
-STALLS_BY_THE_MACHINE = 3  # a shared machine may take the processor away from both of us
+STALLS_BY_THE_MACHINE = 10  # a shared machine may take the processor away from both of us
 RSS_GROWTH_BYTES_MAX = 12_000_000
 TOPIC = "victim"
 

@@ -20,7 +20,7 @@ from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.rewriter import Rewriter, next_of
 from runnel.config.cleaning import CleanerSettings
-from runnel.errors import RunnelError
+from runnel.errors import ErrorCode, RunnelError
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Clock, Disk, Workers
 from runnel.storage.cleaning_plan import Cleanable, CleaningPlan, Limits, cleanable, plan
@@ -276,7 +276,7 @@ class Cleaner:
 
     def _note_failure(self, log: Log, error: RunnelError) -> None:
         """What the disk refuses passes, or takes the log offline; what is damaged stays so."""
-        if isinstance(error.__cause__, OSError):
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
             _log.error("%s was not cleaned, to be tried again: %s", log.partition, error)
         else:
             self._leave_alone(log, str(error))

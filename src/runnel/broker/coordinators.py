@@ -109,6 +109,10 @@ class Coordinators(Generic[M]):
             raise RunnelError(ErrorCode.NOT_COORDINATOR, f"{self.topic} is not there yet")
         return self.shard(self.index_of(key))
 
+    def has(self, index: int) -> bool:
+        """Whether its shard is open here, though perhaps not loaded yet."""
+        return index in self._shards
+
     def shard(self, index: int) -> Shard[M]:
         shard = self._shards.get(index)
         if shard is None:

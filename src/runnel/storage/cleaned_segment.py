@@ -80,7 +80,7 @@ class CleanedSegment:
     def _ensure_room(self, size: int) -> None:
         if self.size > POSITION_MAX - size:
             raise RunnelError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{self._paths[0]} grows beyond one segment"
+                ErrorCode.RECORD_LIST_TOO_LARGE, f"{self._paths[0]} grows beyond one segment"
             )
 
     def _add(self, raw: Readable) -> None:

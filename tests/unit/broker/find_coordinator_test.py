@@ -1,5 +1,7 @@
 """FindCoordinator: the first who asks brings the internal topic into being."""
 
+import asyncio
+
 import pytest
 
 from runnel.broker.coordinators import java_hash
@@ -46,3 +48,18 @@ def test_an_unknown_kind_of_key_is_refused() -> None:
 )
 def test_places_are_those_of_java(text: str, expected: int) -> None:
     assert java_hash(text) == expected
+
+
+def test_who_asks_while_the_topic_is_created_waits_for_it_too() -> None:
+    async def test(desk: Desk) -> None:
+        async def ask(asker: Desk, after: int) -> None:
+            for _ in range(after):
+                await asyncio.sleep(0)
+            response = await asker.ask(FindCoordinatorRequest(coordinator_keys=["orders"]))
+            assert response.coordinators[0].error_code == 0
+            desk.broker.groups.shard_of("orders")
+
+        askers = [Desk(desk.broker, desk.clock) for _ in range(60)]
+        await asyncio.gather(*(ask(asker, number) for number, asker in enumerate(askers)))
+
+    at_desk(test)

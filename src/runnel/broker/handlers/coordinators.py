@@ -30,9 +30,21 @@ def find_coordinator(
     context: RequestContext, services: Services, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     coordinators = _coordinators(services, request.key_type)
-    if coordinators is None or coordinators.topic in services.image.topics:
+    if coordinators is None or _is_open(services, coordinators):
         return _answer(context, services, request, coordinators)
     return _create_then_answer(context, services, request, coordinators)
+
+
+def _is_open(services: Services, coordinators: Coordinators[Any]) -> bool:
+    """Whether the topic is there, and open where this broker leads it.
+
+    Clients whose commit is refused by who was named to them a moment ago do not all ask again.
+    """
+    topic = services.image.topics.get(coordinators.topic)
+    if topic is None:
+        return False
+    me = services.settings.node_id
+    return all(coordinators.has(record.index) for record in topic.partitions if record.leader == me)
 
 
 async def _create_then_answer(
@@ -43,6 +55,7 @@ async def _create_then_answer(
 ) -> FindCoordinatorResponse:
     with suppress(RunnelError):  # the topic is not there then, which each key's answer says
         await coordinators.ensure_topic(services.topics)
+    await services.partitions.caught_up_with(services.image.revision)
     return _answer(context, services, request, coordinators)
 
 
