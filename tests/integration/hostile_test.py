@@ -83,16 +83,22 @@ def answer_to(broker: BrokerProcess, case: Case) -> int | None:
     return code
 
 
+def _lines(broker: BrokerProcess) -> int:
+    """But for those about a machine that was busy elsewhere."""
+    busy = ("Executing <", "the event loop was blocked")
+    return sum(not any(word in line for word in busy) for line in broker.log.splitlines())
+
+
 def test_each_hostile_frame_gets_kafkas_answer(broker: BrokerProcess, other: WireClient) -> None:
     """Goal: the right answer, one log line if the connection is closed, nothing stored."""
     wrong = []
     for case in CASES:
-        lines_before = broker.log.count("\n")
+        lines_before = _lines(broker)
         answer = answer_to(broker, case)
         if answer not in case.answers:
             wrong.append(f"{case.name}: {answer}, allowed are {set(case.answers)}")
         assert other.call(MetadataRequest(topics=[])).brokers, case.name
-        lines = broker.log.count("\n") - lines_before
+        lines = _lines(broker) - lines_before
         if lines > 1 or (answer is None and lines == 0):
             wrong.append(f"{case.name}: {lines} log lines")
         time.sleep(0.25 if lines else 0)  # equal lines are rate-limited per second
