@@ -22,6 +22,7 @@ TINY = Scale(
     idle_s=0.2,
     commits=5000,
     groups=5,
+    compacted_megabytes=600,  # more than one segment
 )
 TOO_LONG = ("1,000 partitions", "10,000 partitions", "5,000 connections")
 

@@ -90,6 +90,8 @@ class Members:
             code = error.args[0].code()
             assert code in (
                 KafkaError.STALE_MEMBER_EPOCH,
+                KafkaError.ILLEGAL_GENERATION,  # of a classic member, as the next one
+                KafkaError.REBALANCE_IN_PROGRESS,
                 KafkaError._NO_OFFSET,
                 KafkaError.UNKNOWN_MEMBER_ID,
                 KafkaError._WAIT_COORD,
