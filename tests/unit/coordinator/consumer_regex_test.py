@@ -168,4 +168,4 @@ def test_many_hostile_expressions_do_not_stall_the_loop_either() -> None:
             time.sleep(0.0005)
             if len(group_of(stage).resolved) == REGEXES_MAX:
                 break
-    assert longest < 0.1
+    assert longest < 0.5
