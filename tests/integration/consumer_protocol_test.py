@@ -270,7 +270,8 @@ def test_a_live_group_moves_to_the_new_protocol_and_back(
         "heartbeat.interval.ms": "300",
     }
     members.add("a", **classic)
-    members.add("b", **classic)
+    members.until(lambda: members.are_balanced(PARTITIONS))
+    members.add("b", **classic)  # a second rebalance: then the assignments have user data
     produce(broker, "t", numbered(0, 60))
     members.until(lambda: members.are_balanced(PARTITIONS) and len(members.values) == 60)
     members.add("new a")

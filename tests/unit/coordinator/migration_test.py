@@ -8,7 +8,7 @@ import pytest
 from runnel.config.coordination import GroupSettings
 from runnel.coordinator.groups.caller import Caller
 from runnel.coordinator.groups.classic_group import ClassicGroup, ClassicState
-from runnel.coordinator.groups.embedded import read_assignment, write_assignment
+from runnel.coordinator.groups.embedded import assigned_parts, read_assignment, write_assignment
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.compiler import codec_for
 from runnel.wire.messages.consumer_protocol_subscription import (
@@ -88,7 +88,7 @@ class Classic:
             )
         )
         assert response.error_code == 0
-        found = read_assignment(response.assignment, self.stage.topics)
+        found = assigned_parts(read_assignment(response.assignment), self.stage.topics)
         self.owned = {"t": sorted(index for each in found.values() for index in each)}
 
     def beat(self) -> ErrorCode:

@@ -24,10 +24,6 @@ Parts = Mapping[bytes, Collection[int]]
 """Partitions by topic id."""
 
 
-class CustomAssignorError(Exception):
-    """An assignor of the clients' own told its members more than their partitions."""
-
-
 def version_of(written: bytes) -> int:
     """A later one is read as the newest that is known here. Raises WireError."""
     try:
@@ -54,13 +50,15 @@ def owned_parts(subscription: ConsumerProtocolSubscription, topics: TopicsView) 
     return _by_id(((each.topic, each.partitions) for each in subscription.owned_partitions), topics)
 
 
-def read_assignment(written: bytes, topics: TopicsView) -> Parts:
-    """Who has never been assigned anything has nothing. Raises WireError, CustomAssignorError."""
+def read_assignment(written: bytes) -> ConsumerProtocolAssignment:
+    """Who has never been assigned anything has nothing. Raises WireError."""
     if not written:
-        return {}
-    assignment = _read(ConsumerProtocolAssignment, written)
-    if assignment.user_data:
-        raise CustomAssignorError
+        return ConsumerProtocolAssignment()
+    found: ConsumerProtocolAssignment = _read(ConsumerProtocolAssignment, written)
+    return found
+
+
+def assigned_parts(assignment: ConsumerProtocolAssignment, topics: TopicsView) -> Parts:
     assigned = assignment.assigned_partitions
     return _by_id(((each.topic, each.partitions) for each in assigned), topics)
 

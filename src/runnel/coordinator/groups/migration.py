@@ -22,7 +22,7 @@ from runnel.coordinator.groups.consumer_records import (
     target_record,
 )
 from runnel.coordinator.groups.embedded import (
-    CustomAssignorError,
+    assigned_parts,
     read_assignment,
     read_subscription,
     version_of,
@@ -36,6 +36,14 @@ from runnel.wire.messages.join_group import JoinGroupRequestProtocol
 NEVER: Final = 0  # so the next target is computed at once
 UP: Final = frozenset({"upgrade", "bidirectional"})
 DOWN: Final = frozenset({"downgrade", "bidirectional"})
+CLIENTS_OWN: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+"""Assignors whose members lose nothing with the user data. librdkafka's leader copies into every
+assignment what the member said of its last one, so to refuse it, as Kafka does, is to refuse every
+group of librdkafka's sticky consumers that was ever rebalanced."""
+
+
+class CustomAssignorError(Exception):
+    """An assignor of the clients' own told its members more than their partitions."""
 
 
 def ensure_may_go_up(group: ClassicGroup, settings: GroupSettings) -> None:
@@ -114,8 +122,11 @@ def _upgraded(
     known = [each for each in member.protocols if each.name == group.protocol_name]
     subscription = read_subscription((known or member.protocols)[0].metadata)
     epoch = group.generation_id
+    assignment = read_assignment(member.assignment)
+    if assignment.user_data and group.protocol_name not in CLIENTS_OWN:
+        raise CustomAssignorError
     assigned: dict[bytes, dict[int, int]] = {}
-    for topic_id, indexes in read_assignment(member.assignment, topics).items():
+    for topic_id, indexes in assigned_parts(assignment, topics).items():
         free = [index for index in indexes if (topic_id, index) not in taken]
         taken.update((topic_id, index) for index in free)
         assigned[topic_id] = dict.fromkeys(free, epoch)

@@ -7,7 +7,7 @@ import pytest
 from runnel.config.coordination import GroupSettings
 from runnel.coordinator.groups.classic_group import ClassicGroup
 from runnel.coordinator.groups.consumer_group import ConsumerGroup
-from runnel.coordinator.groups.embedded import read_assignment, write_assignment
+from runnel.coordinator.groups.embedded import assigned_parts, read_assignment, write_assignment
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.compiler import codec_for
 from runnel.wire.messages.consumer_protocol_subscription import (
@@ -26,8 +26,11 @@ ALL = set(range(PARTITIONS))
 class Consumer:
     """A consumer of the classic protocol that keeps what it owns while it joins (cooperative)."""
 
-    def __init__(self, stage: GroupStage, instance_id: str | None = None) -> None:
+    def __init__(
+        self, stage: GroupStage, instance_id: str | None = None, assignor: str = "coop"
+    ) -> None:
         self.stage = stage
+        self.assignor = assignor
         self.members = Members(stage)
         self.instance_id = instance_id
         self.member_id = ""
@@ -46,7 +49,7 @@ class Consumer:
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="coop", metadata=metadata)],
+            protocols=[JoinGroupRequestProtocol(name=self.assignor, metadata=metadata)],
         )
         answer = self.members.ask_to_join(request)
         if not waits(answer) and now(answer).error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -64,7 +67,9 @@ class Consumer:
         assert said.error_code == 0, ErrorCode(said.error_code)
         topic_id = self.stage.topics.id_of("t")
         assert topic_id is not None
-        self.owned = set(read_assignment(said.assignment, self.stage.topics).get(topic_id, ()))
+        self.owned = set(
+            assigned_parts(read_assignment(said.assignment), self.stage.topics).get(topic_id, ())
+        )
 
     def sync(self) -> None:
         self.take(
@@ -351,17 +356,25 @@ def test_the_journal_refuses_and_the_group_stays_what_it_is() -> None:
     assert isinstance(stage.machine.groups["g"], ConsumerGroup)
 
 
-def test_what_a_custom_assignor_said_would_be_lost() -> None:
+@pytest.mark.parametrize(
+    ("assignor", "code"),
+    [("their own", ErrorCode.GROUP_ID_NOT_FOUND), ("cooperative-sticky", ErrorCode.NONE)],
+)
+def test_what_a_custom_assignor_said_would_be_lost(assignor: str, code: ErrorCode) -> None:
+    """What librdkafka's sticky one copies into the assignments is lost on nobody."""
     stage = stage_with()
-    members = Members(stage)
-    member_id, answer = members.enter()
+    consumer = Consumer(stage, assignor=assignor)
+    answer = consumer.ask()
     stage.advance_ms(JOIN_DELAY_MS)
+    consumer.joined(answer)
     topic_id = stage.topics.id_of("t")
     assert topic_id is not None
     plain = write_assignment({topic_id: [0]}, 0, stage.topics)
     with_data = plain[:-4] + b"\0\0\0\1!"
-    members.sync(member_id, now(answer).generation_id, {member_id: with_data})
-    assert refusal(stage) is ErrorCode.GROUP_ID_NOT_FOUND
+    consumer.members.sync(
+        consumer.member_id, consumer.generation_id, {consumer.member_id: with_data}
+    )
+    assert refusal(stage) is code
 
 
 def test_an_administrator_removes_members_of_either_protocol() -> None:
