@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, Final, Generic
 
-from runnel.broker.journal import PartitionJournal
+from runnel.broker.journal import PartitionJournal, partition_of
 from runnel.broker.partition import Partition
 from runnel.broker.topics import Topics
 from runnel.broker.waiting import Parked, Waiting
@@ -188,8 +188,7 @@ class Coordinators(Generic[M]):
             elif deferred.waiters:
                 self._waiting.moved(deferred)
 
-        partition: Any = _partition_of(shard)
-        self._waiting.park(Parked([partition], SETTLE_TIMEOUT_MS, attempt), wake)
+        self._waiting.park(Parked([partition_of(shard)], SETTLE_TIMEOUT_MS, attempt), wake)
 
     # Loading
 
@@ -218,7 +217,7 @@ class Coordinators(Generic[M]):
 
     async def _load(self, shard: Shard[M]) -> None:
         """Replay all of the journal; nothing is written to it meanwhile, as nobody may ask yet."""
-        log = _partition_of(shard).log
+        log = partition_of(shard).log
         offset, began_ms = log.log_start_offset, self._clock.monotonic_ms()
         while offset < log.log_end_offset and shard.is_open:
             found = log.slice(offset, READ_BYTES, log.log_end_offset, at_least_one=True)
@@ -252,11 +251,6 @@ class Coordinators(Generic[M]):
     def _loaded(self, shard: Shard[M]) -> None:
         shard.machine.loaded()
         shard.is_loaded = True
-
-
-def _partition_of(shard: Shard[Any]) -> Partition:
-    assert isinstance(shard.journal, PartitionJournal)
-    return shard.journal.partition
 
 
 @lru_cache(maxsize=4096)

@@ -1,8 +1,10 @@
 """A coordinator's journal: records become one batch of a partition that this broker leads."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from runnel.broker.partition import Partition
+from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode, RunnelError
 from runnel.native.journal_batch import encode_pairs
 from runnel.ports import Clock
@@ -52,3 +54,9 @@ class PartitionJournal:
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {producer_id}: epoch {epoch} is older than {producer.epoch}",
             )
+
+
+def partition_of(shard: Shard[Any]) -> Partition:
+    """What a shard's journal is written to: it moves when something is committed."""
+    assert isinstance(shard.journal, PartitionJournal)
+    return shard.journal.partition

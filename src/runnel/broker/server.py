@@ -13,28 +13,20 @@ import logging
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from runnel.broker.api_table import api_table
 from runnel.broker.buffers import ReceiveBuffers
 from runnel.broker.cleaner import Cleaner
 from runnel.broker.connection import Handle
 from runnel.broker.context import Services
-from runnel.broker.coordinators import Coordinators, TimerLoop
+from runnel.broker.coordination import Coordination
 from runnel.broker.courtesy import Courtesy
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
-from runnel.broker.group_topics import GroupTopics
-from runnel.broker.internal_topics import (
-    CONSUMER_OFFSETS,
-    TRANSACTION_STATE,
-    consumer_offsets,
-    transaction_state,
-)
 from runnel.broker.live_settings import settings_now
 from runnel.broker.log_dirs import LogDirs
-from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Quotas, Windows
@@ -44,18 +36,14 @@ from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
 from runnel.broker.warming import AT_ONCE, Warming
 from runnel.cluster.decide import BrokerInfo, FoundTopic
-from runnel.cluster.features import TRANSACTION_VERSION, level_of
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.image import Image, load
 from runnel.cluster.membership import Membership
 from runnel.cluster.topics import TopicDefaults
-from runnel.cluster.values import ConfigOwner
 from runnel.config.listeners import Listener
 from runnel.config.overrides import topic_config
 from runnel.config.settings import Settings
 from runnel.config.topic import LogConfig
-from runnel.coordinator.runtime import Shard
-from runnel.coordinator.timers import Timers
 from runnel.metrics import Metrics
 from runnel.native.records import COMPILED
 from runnel.ports import Clock, Disk, MetadataStore, Workers
@@ -63,11 +51,6 @@ from runnel.storage.checkpoints import META_PROPERTIES, MetaProperties
 from runnel.storage.store import LogStore, Opened, read_identity
 from runnel.types import NO_TOPIC_ID
 from runnel.wire import hot
-
-if TYPE_CHECKING:  # a start without groups or transactions need not pay for them
-    from runnel.broker.markers import Markers
-    from runnel.coordinator.groups.machine import GroupMachine
-    from runnel.coordinator.transactions.machine import TransactionMachine
 
 _log = logging.getLogger(__name__)
 Progress = Callable[[int, int, str], None]
@@ -140,28 +123,18 @@ class Broker:
             logs.futures,
             self.metrics,
         )
-        self._timers = Timers()
-        self._timer_loop = TimerLoop(self._timers, ports.clock, asyncio.get_running_loop())
-        self.groups = Coordinators(
-            CONSUMER_OFFSETS,
-            lambda: consumer_offsets(self.settings, self._membership.image),
-            self._make_groups,
+        self._coordination = Coordination(
+            lambda: self.settings,
+            lambda: self._membership.image,
+            lambda: self._services.producer_ids.take(),
+            self.partitions,
             ports.clock,
-            self._timers,
+            ports.random,
             ports.workers,
             self._waiting,
         )
-        self.transactions = Coordinators(
-            TRANSACTION_STATE,
-            lambda: transaction_state(self.settings, self._membership.image),
-            self._make_transactions,
-            ports.clock,
-            self._timers,
-            ports.workers,
-            self._waiting,
-        )
-        self._markers: Markers | None = None
-        self.partitions.on_role = self._role_changed
+        self.groups = self._coordination.groups
+        self.transactions = self._coordination.transactions
         self._tasks: list[asyncio.Task[None]] = []
 
     _membership: Membership
@@ -200,7 +173,7 @@ class Broker:
         self.handle = self._dispatch.handle
         self._membership.on_image.append(self._image_changed)
         self._membership.on_image.append(lambda _old, new: self.quotas.follow(new.client_quotas))
-        self._count_shards(self._membership.image)
+        self._coordination.image_changed(Image(), self._membership.image)
         self.partitions.image_changed(self._membership.image)
         self.quotas.follow(self._membership.image.client_quotas)
         self._tasks = [
@@ -233,67 +206,8 @@ class Broker:
     def _image_changed(self, old: Image, new: Image) -> None:
         if new.configs is not old.configs:
             self._take_settings(settings_now(new, self._started))
-        self._count_shards(new)
+        self._coordination.image_changed(old, new)
         self.partitions.image_changed(new)
-        if new.topics_revision != old.topics_revision:
-            self._tell_groups_of_deletions(old, new)
-
-    def _tell_groups_of_deletions(self, old: Image, new: Image) -> None:
-        deleted = {
-            topic.name: topic.id
-            for topic in old.topics_by_id.values()
-            if topic.id not in new.topics_by_id
-        }
-        if deleted:
-            for shard in self.groups:
-                shard.machine.topics_deleted(deleted)
-
-    def _count_shards(self, image: Image) -> None:
-        for coordinators in (self.groups, self.transactions):
-            topic = image.topics.get(coordinators.topic)
-            coordinators.count_changed(0 if topic is None else len(topic.partitions))
-
-    def _role_changed(self, partition: Partition) -> None:
-        topic = partition.topic_partition.topic
-        if topic == CONSUMER_OFFSETS:
-            self.groups.role_changed(partition)
-        elif topic == TRANSACTION_STATE:
-            self.transactions.role_changed(partition)
-
-    def _make_groups(self, shard: "Shard[GroupMachine]") -> "GroupMachine":
-        from runnel.coordinator.groups.machine import GroupMachine  # see above
-
-        return GroupMachine(
-            shard,
-            lambda: self.settings.groups,
-            GroupTopics(lambda: self._membership.image),
-            self._ports.random,
-            lambda group_id: self._membership.image.configs_of(ConfigOwner("group", group_id)),
-        )
-
-    def _make_transactions(self, shard: "Shard[TransactionMachine]") -> "TransactionMachine":
-        from runnel.coordinator.transactions.machine import TransactionMachine  # see above
-
-        return TransactionMachine(
-            shard,
-            lambda: self.settings.transactions,
-            lambda: level_of(self._membership.image.features, TRANSACTION_VERSION),
-            self._services.producer_ids.take,
-            self.markers(),
-        )
-
-    def markers(self) -> "Markers":
-        from runnel.broker.markers import Markers  # see above
-
-        if self._markers is None:
-            self._markers = Markers(
-                self.partitions,
-                self.groups,
-                lambda: self._membership.image,
-                self.clock,
-                self._waiting,
-            )
-        return self._markers
 
     def _take_settings(self, settings: Settings) -> None:
         self.settings = self._services.settings = settings
@@ -326,7 +240,7 @@ class Broker:
             waiting=self._waiting,
             groups=self.groups,
             transactions=self.transactions,
-            markers=self.markers,
+            markers=self._coordination.markers,
         )
 
     async def drain(self) -> None:
@@ -348,9 +262,7 @@ class Broker:
 
     def kill(self) -> None:
         """Stop the recurring work and nothing else, as a crash would."""
-        self._timer_loop.stop()
-        if self._markers is not None:
-            self._markers.stop()
+        self._coordination.stop()
         for task in self._tasks:
             task.cancel()
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from runnel.broker.journal import PartitionJournal
+from runnel.broker.journal import partition_of
 from runnel.broker.waiting import Parked, Waiting
 from runnel.coordinator.runtime import Deferred, Shard
 from runnel.errors import ErrorCode
@@ -39,7 +39,7 @@ def settle(
             return response
         return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if final else None
 
-    return Parked([_partition_of(shard) for shard in shards], timeout_ms, attempt)
+    return Parked([partition_of(shard) for shard in shards], timeout_ms, attempt)
 
 
 def _settle_later(
@@ -56,7 +56,7 @@ def _settle_later(
     if now is not None:
         return now
     answered = deferred.response is not None
-    return Parked([_partition_of(shard) if answered else deferred], DEFERRED_TIMEOUT_MS, attempt)
+    return Parked([partition_of(shard) if answered else deferred], DEFERRED_TIMEOUT_MS, attempt)
 
 
 async def until(
@@ -87,13 +87,8 @@ async def settled(waiting: Waiting, shard: Shard[Any], timeout_ms: int) -> bool:
     end_offset = shard.journal.end_offset
     await until(
         waiting,
-        [_partition_of(shard)],
+        [partition_of(shard)],
         timeout_ms,
         lambda: not shard.is_open or shard.is_settled(end_offset),
     )
     return shard.is_open and shard.is_settled(end_offset)
-
-
-def _partition_of(shard: Shard[Any]) -> Any:  # noqa: ANN401  # a Waitable; Partition does not say so
-    assert isinstance(shard.journal, PartitionJournal)
-    return shard.journal.partition

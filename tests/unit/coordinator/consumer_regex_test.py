@@ -5,7 +5,7 @@ import time
 import pytest
 
 from runnel.coordinator.groups.consumer_regex import REGEXES_MAX
-from runnel.coordinator.groups.topic_regex import PATTERN_CHARACTERS_MAX, compile_regex
+from runnel.coordinator.regex import PATTERN_CHARACTERS_MAX, compile_regex
 from runnel.errors import ErrorCode, RunnelError
 from tests.support.consumer_members import Member, group_of, settle
 from tests.support.shards import GroupStage, VirtualClock

@@ -8,7 +8,7 @@ from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
-from runnel.coordinator.groups.topic_regex import compile_regex
+from runnel.coordinator.regex import compile_regex
 from runnel.coordinator.runtime import Shard
 from runnel.coordinator.transactions.listing import Filter, described, listed
 from runnel.coordinator.transactions.machine import TransactionMachine, ensure_transactional_id

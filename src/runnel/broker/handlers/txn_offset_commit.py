@@ -12,7 +12,7 @@ from typing import Any, Final
 from runnel.broker.admission import Claim, admit, is_asked_for, is_open
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.handlers.group_partitions import Refused, merged, refusal, sort_out
-from runnel.broker.journal import PartitionJournal
+from runnel.broker.journal import partition_of
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle, settled
 from runnel.broker.waiting import Parked
@@ -90,8 +90,7 @@ def _admit(
     shard: Shard[Any],
 ) -> Shard[Any] | None:
     """The group's partition is in the transaction. Else raises, or says whose commit to await."""
-    assert isinstance(shard.journal, PartitionJournal)
-    partition = shard.journal.partition
+    partition = partition_of(shard)
     who = Identity(request.producer_id, request.producer_epoch)
     adds = context.api_version >= FIRST_VERSION_THAT_ADDS
     if is_open(partition, who) or not is_asked_for(services, adds=adds):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from runnel.coordinator.groups.consumer_group import ConsumerGroup, Resolved
 from runnel.coordinator.groups.consumer_member import ConsumerMember
 from runnel.coordinator.groups.consumer_records import regex_tombstone
-from runnel.coordinator.groups.topic_regex import Matches, compile_regex
 from runnel.coordinator.records import JournalRecord
+from runnel.coordinator.regex import Matches, compile_regex
 from runnel.errors import ErrorCode, RunnelError
 
 if TYPE_CHECKING:

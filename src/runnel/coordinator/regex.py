@@ -1,4 +1,4 @@
-"""Regular expressions from the network, over the names of topics: RE2, and never `re`.
+"""Regular expressions from the network, over names: RE2, and never `re`.
 
 RE2 takes time in proportion to the text, whatever the pattern. That still leaves the size of the
 pattern to be limited: below these bounds the worst known one takes 20 ms for the longest name.
