@@ -10,7 +10,7 @@ COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat plugin planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat plugin docs planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -97,6 +97,10 @@ compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="
 	$(BIN)/python -m pytest -q -n 2 tests/compat/matrix_test.py
 	tests/compat/run.sh $(ARGS)
 	$(if $(ARGS),,$(MAKE) -s plugin)
+
+docs: $(STAMP) ## the documentation as a site in build/site (ARGS=serve shows it at localhost:8000)
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs $(or $(ARGS),build --strict)
+	@$(if $(ARGS),,echo "open build/site/index.html")
 
 plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own
 	$(BIN)/python -m tests.plugin.run $(ARGS)
