@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,7 +98,7 @@ def _rust(program: str) -> list[str]:
     return [str(home / "target/debug" / program)]
 
 
-def _own_environment(module: str) -> list[str]:
+def pure_python() -> str:
     """The pure-Python clients live apart from the broker's own environment."""
     home = CACHE / "venv"
     python = home / "bin/python"
@@ -106,7 +107,11 @@ def _own_environment(module: str) -> list[str]:
         _set_up([sys.executable, "-m", "venv", "--clear", str(home)], ROOT)
         _set_up([str(python), "-m", "pip", "install", "-q", "-r", str(wanted)], ROOT)
         _set_built(home, [wanted])
-    return [str(python), "-m", module]
+    return str(python)
+
+
+def _own_environment(module: str) -> list[str]:
+    return [pure_python(), "-m", module]
 
 
 def _here(module: str) -> list[str]:
@@ -140,6 +145,16 @@ def _set_up(command: list[str], folder: Path, extra: Mapping[str, str] | None = 
         raise KafkaToolError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
 
 
+def _page(language: str) -> list[str]:
+    return [*_here("tests.compat.languages.languages_suite"), f"{language}.md"]
+
+
+# The pages of docs/languages whose programs are built and run here, and what they need.
+LANGUAGE_PAGES = {
+    "python": (),
+    "go": ("go",),
+}
+
 # Suites in their clients' own words: each prints its checks, one a line.
 SUITES = [
     Program("kafka-clients", lambda: _java("ClientSuite.java"), ("java",)),
@@ -160,6 +175,9 @@ BROKER_SUITES = [
     Program("compaction", lambda: _here("tests.compat.compacted.compacted_suite"), ("java", "mvn")),
     Program("journals", lambda: _here("tests.compat.dump.journals_suite"), ("java", "mvn")),
     Program("tools", lambda: _here("tests.compat.tools.tools_suite"), ("java", "mvn")),
+]
+BROKER_SUITES += [
+    Program(f"docs-{page}", partial(_page, page), needs) for page, needs in LANGUAGE_PAGES.items()
 ]
 
 # Drivers of the matrix: told what to do by lines, see `driver.py`.

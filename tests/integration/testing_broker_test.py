@@ -168,6 +168,21 @@ def test_tests_of_any_language_get_an_address() -> None:
     assert done.returncode == 2 and "no-such-program" in done.stderr
 
 
+def test_a_broker_ends_with_the_pipe_to_it() -> None:
+    """However a helper in another language ends, no broker stays behind."""
+    command = [sys.executable, "-m", "runnel.testing", "--until-eof"]
+    with subprocess.Popen(
+        command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdin is not None and run.stdout is not None
+        address = run.stdout.readline().strip()
+        brokers = AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
+        assert len(brokers) == 1
+        run.stdin.close()
+        assert run.wait(30) == 0
+        assert run.stdout.read() == ""
+
+
 def test_the_plugin_costs_a_run_without_brokers_nothing() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules); import runnel.testing.pytest_plugin\n"

@@ -46,12 +46,13 @@ def examples_of(document: Path) -> Iterator[Example]:
         if "not-run" in marks:
             continue
         if language == "console":
-            yield from _commands(body, first_line)
+            yield from commands_of(body, first_line)
         elif language == "python":
             yield Example(first_line, f"python - <<'END_OF_EXAMPLE'\n{body}END_OF_EXAMPLE", [])
 
 
-def _commands(body: str, first_line: int) -> Iterator[Example]:
+def commands_of(body: str, first_line: int) -> Iterator[Example]:
+    """Of one console block; `first_line` is where it stands in its document."""
     current: Example | None = None
     for number, line in enumerate(body.splitlines(), first_line):
         if line.startswith("$ "):
