@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from runnel.cli.figures import size_text
 from runnel.cli.output import Cell, note, show_fields, show_line, show_table
-from runnel.cli.storage_views import size_text, time_text
+from runnel.cli.storage_views import time_text
 from runnel.inspect.analyzing import Analysis
 from runnel.inspect.folders import PartitionFiles
 from runnel.inspect.freeing import Freed

@@ -14,8 +14,10 @@ import typer
 from runnel.cli import config, group, quota, storage, topic, transaction
 from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
+from runnel.cli.metrics import METRICS_EXAMPLES, metrics
 from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, CommandError, examples
 from runnel.cli.produce import PRODUCE_EXAMPLES, produce
+from runnel.cli.top import TOP_EXAMPLES, top
 
 # Their options are read by argparse, so that they start without this framework.
 _PASSED_ON: Final[dict[str, object]] = {
@@ -48,6 +50,8 @@ app.add_typer(transaction.app, name="transaction")
 app.add_typer(config.app, name="config")
 app.add_typer(quota.app, name="quota")
 app.add_typer(storage.app, name="storage")
+app.command(epilog=METRICS_EXAMPLES)(metrics)
+app.command(epilog=TOP_EXAMPLES)(top)
 
 
 @app.command(context_settings=_PASSED_ON)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from runnel.cli.figures import size_text
 from runnel.cli.logs import printable
 from runnel.cli.output import Cell, note, show_fields, show_line, show_table
 from runnel.inspect.describing import PartitionSummary, SegmentSummary
@@ -16,15 +17,6 @@ from runnel.types import NO_TOPIC_ID
 
 NOTICES_MAX = 10
 DATETIME_MAX_MS = 253_402_300_799_999  # the end of the year 9999
-
-
-def size_text(size: float) -> str:
-    """As a person reads it; programs take the JSON."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -19,7 +19,7 @@ from runnel.config.support import BROKER_SYNONYMS
 
 ENVIRONMENT_PREFIX: Final = "RUNNEL_"
 # Of the other commands: no settings of a broker.
-NOT_SETTINGS: Final = frozenset({"RUNNEL_BOOTSTRAP_SERVER"})
+NOT_SETTINGS: Final = frozenset({"RUNNEL_BOOTSTRAP_SERVER", "RUNNEL_METRICS_URL"})
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = "9092"
 
