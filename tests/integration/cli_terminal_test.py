@@ -23,8 +23,10 @@ def runnel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnel]:
         yield Runnel(broker.bootstrap)
 
 
-def at_terminal(runnel: Runnel, *arguments: str, answer: str = "") -> tuple[int, str]:
-    """Exit status, and all that appeared on the screen. Answers when a question mark is there."""
+def at_terminal(
+    runnel: Runnel, *arguments: str, answer: str = "", asked: str = "?"
+) -> tuple[int, str]:
+    """Exit status, and all that appeared on the screen. Answers when it is asked."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         command(*arguments),
@@ -44,7 +46,7 @@ def at_terminal(runnel: Runnel, *arguments: str, answer: str = "") -> tuple[int,
         except OSError:  # how Linux says that the other side has left
             break
         screen += chunk
-        if answer and b"?" in screen:
+        if answer and asked.encode() in screen:
             os.write(ours, answer.encode())
             answer = ""
     os.close(ours)
@@ -105,3 +107,11 @@ def test_the_shell_completes(runnel: Runnel, words: str, wanted: set[str]) -> No
     }
     done = runnel.process(environ=environ)
     assert set(done.out.split()) == wanted, done
+
+
+def test_whoever_sends_from_the_keyboard_is_told_how_to_end(runnel: Runnel) -> None:
+    status, screen = at_terminal(
+        runnel, "produce", "typed", answer="tea\n\x04", asked="Ctrl-D ends"
+    )
+    assert status == 0 and "sent 1 record" in screen
+    assert runnel("consume", "typed").line == "tea"

@@ -171,3 +171,12 @@ def test_a_broker_in_memory_from_a_familiar_file(start_broker: StartBroker, tmp_
     broker.start()
     with WireClient(broker.address) as client:
         assert [append(client, "new"), append(client, "old")] == [0, 6]
+
+
+def test_an_address_that_clients_are_told_is_in_the_log_if_it_is_another(
+    start_broker: StartBroker,
+) -> None:
+    """The first thing to look at where a client finds the broker and then cannot connect."""
+    told = {"advertised.listeners": "PLAINTEXT://shop.example:9092"}
+    assert "told to connect to shop.example:9092" in start_broker(settings=told).log
+    assert "told to connect" not in start_broker("other").log

@@ -57,8 +57,10 @@ async def run_broker(
         async with asyncio.TaskGroup() as tasks:
             broker = await build(settings, ports, progress=progress)
             listeners = Listeners(broker)
-            await _unless(stop, broker.start(tasks, listeners.bind()), settings.log_dirs[0])
+            told = listeners.bind()
+            await _unless(stop, broker.start(tasks, told), settings.log_dirs[0])
             listeners.start()
+            _tell_elsewhere([f"{at.host}:{at.port}" for at in told], listeners.addresses)
             on_ready(broker, listeners.addresses)
             await stop.wait()
             _log.info("stopping")
@@ -70,6 +72,15 @@ async def run_broker(
         await ports.store.close()
         rewriter.close()
         workers.close()
+
+
+def _tell_elsewhere(told: list[str], bound: list[str]) -> None:
+    """Whoever cannot connect, though the broker answers, was sent to an address like these."""
+    if told != bound:
+        _log.info(
+            "clients are told to connect to %s; advertised.listeners tells them another address",
+            ", ".join(told),
+        )
 
 
 async def _unless(stop: asyncio.Event, start: Coroutine[None, None, None], folder: str) -> None:

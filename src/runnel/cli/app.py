@@ -15,7 +15,14 @@ from runnel.cli import config, group, quota, storage, topic, transaction
 from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
 from runnel.cli.metrics import METRICS_EXAMPLES, metrics
-from runnel.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_REFUSED, CommandError, examples
+from runnel.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_REFUSED,
+    CommandError,
+    examples,
+    sentence,
+)
 from runnel.cli.produce import PRODUCE_EXAMPLES, produce
 from runnel.cli.top import TOP_EXAMPLES, top
 
@@ -27,6 +34,22 @@ _PASSED_ON: Final[dict[str, object]] = {
 }
 # All that the framework raises for bad usage; it has no public name for their common class.
 _Misused: type[Exception] = typer.BadParameter.__bases__[0]
+# What those meant who type what they know from elsewhere.
+_HINTS: Final = {
+    **{
+        f"runnel: No such command '{word}'": f"Did you mean 'runnel {command}'? "
+        for command, words in {
+            "serve": ("start", "run", "up", "broker"),
+            "produce": ("send", "publish", "write", "pub"),
+            "consume": ("read", "subscribe", "listen", "tail", "sub"),
+            "topic create": ("create",),
+            "topic list": ("list", "ls"),
+        }.items()
+        for word in words
+    },
+    "runnel produce: Got unexpected extra": "Records come from standard input, as in"
+    " 'echo hello | runnel produce TOPIC'. ",
+}
 
 app = typer.Typer(
     name="runnel",
@@ -119,7 +142,8 @@ def _told_misuse(error: typer.BadParameter) -> int:
     text = error.format_message()
     if not text:  # a group without its command: its help is the answer, and has been shown
         return error.exit_code
-    return _failed(f"{text.rstrip('.')}. Try '{path} --help'.", error.exit_code)
+    hint = next((hint for start, hint in _HINTS.items() if f"{path}: {text}".startswith(start)), "")
+    return _failed(f"{sentence(text)} {hint}Try '{path} --help'.", error.exit_code)
 
 
 def _failed(text: str, status: int) -> int:

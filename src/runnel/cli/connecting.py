@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, CommandError
+from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, CommandError, sentence
 from runnel.client.cluster import (
     PASSING,
     ClientError,
@@ -82,4 +82,4 @@ def told(error: ClientError) -> CommandError:
     if error.code in PASSING:
         return CommandError(f"{text}. It did not pass within the time-out; try again later.", 1)
     advice = ADVICE.get(error.code, f"The broker's error code is {error.code.name}.")
-    return CommandError(f"{text}. {advice}", EXIT_REFUSED)
+    return CommandError(f"{sentence(text)} {advice}", EXIT_REFUSED)

@@ -52,6 +52,11 @@ class Advance(Protocol):
     def __call__(self, done: float) -> None: ...
 
 
+def sentence(text: str) -> str:
+    """With a mark at its end, so that another sentence can follow."""
+    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
+
+
 def examples(*lines: str) -> str:
     """The epilog of a command's help; the framework joins lines, but keeps paragraphs apart."""
     return "\n\n".join(["Examples:", *(f"$ {line}" for line in lines)]).replace("[", "\\[")

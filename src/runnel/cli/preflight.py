@@ -42,8 +42,6 @@ def ensure_possible(settings: Settings, warnings: list[str]) -> list[str]:
 
 def ensure_free(listeners: Iterable[Listener]) -> None:
     for listener in listeners:
-        if listener.port == 0:
-            continue
         try:
             bind(listener.host, listener.port).close()
         except OSError as error:

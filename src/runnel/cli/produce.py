@@ -138,6 +138,8 @@ def produce(
         null=None if null is None else os.fsencode(null),
     )
     fd, size_bytes = _opened(file)
+    if os.isatty(fd):
+        note("a record per line; Ctrl-D ends" if how != Format.RAW else "Ctrl-D ends the record")
     started = time.monotonic()
     with connected(bootstrap_server) as cluster:
         sender = Sender(cluster, topic, codec=Compression[compression.upper()], acks=ACKS[acks])

@@ -87,7 +87,8 @@ def addresses_of(bootstrap: str) -> list[Address]:
     for text in bootstrap.split(","):
         host, colon, port = text.strip().rpartition(":")
         host = host.strip("[]")
-        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        is_port = port.isdecimal() and 0 < int(port) < 65536
+        if not colon or not host or "/" in host or not is_port:  # a slash: a URL
             raise ValueError(f"{text.strip()!r} is not HOST:PORT")
         found.append((host, int(port)))
     return found

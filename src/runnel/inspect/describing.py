@@ -13,6 +13,7 @@ from runnel.ports import Disk, File
 from runnel.storage.checkpoints import LEADER_EPOCHS, EpochStart, decode_epochs
 from runnel.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from runnel.storage.segment import INDEX, TIME_INDEX
+from runnel.wire.batch import DELETE_HORIZON, BatchHeader
 
 
 class SegmentSummary(NamedTuple):
@@ -81,7 +82,7 @@ def describe_segment(disk: Disk, files: SegmentFiles) -> SegmentSummary | None:
     first_timestamp = NO_TIMESTAMP
     for item in walk(file, size):
         if not isinstance(item, Damage):
-            first_timestamp = item.header.base_timestamp
+            first_timestamp = _first_timestamp(item.header)
         break
     known = index.last_position if index is not None else 0
     next_offset, max_timestamp, damage = _walk_end(file, files.base_offset, size, known)
@@ -99,6 +100,12 @@ def describe_segment(disk: Disk, files: SegmentFiles) -> SegmentSummary | None:
         -1 if times is None else len(times),
         damage,
     )
+
+
+def _first_timestamp(header: BatchHeader) -> int:
+    """In a batch with tombstones that was compacted, the base is when they go, a time to come."""
+    has_horizon = header.attributes & DELETE_HORIZON != 0
+    return header.max_timestamp if has_horizon else header.base_timestamp
 
 
 def read_offset_index(disk: Disk, files: SegmentFiles, log_size: int) -> OffsetIndex | None:

@@ -53,6 +53,32 @@ def test_misuse_is_one_line_that_names_the_help(
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["start"], "Did you mean 'runnel serve'?"),
+        (["server"], "Did you mean 'serve'?"),
+        (["publish", "orders"], "Did you mean 'runnel produce'?"),
+        (["ls"], "Did you mean 'runnel topic list'?"),
+        (["topic", "ls"], "Did you mean 'list'?"),
+        (["produce", "orders", "tea"], "'echo hello | runnel produce TOPIC'."),
+    ],
+)
+def test_what_newcomers_type_is_understood(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert f" {meant} Try '" in said and said.count("\n") == 1, said
+
+
+def test_an_address_that_is_a_url_is_refused_with_how_to_write_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["topic", "list", "-b", "http://localhost:9092"]) == 2
+    assert "Write it as localhost:9092" in capsys.readouterr().err
+
+
 def test_serve_does_not_import_the_framework() -> None:
     """It would take most of the 0.3 s in which a broker shall answer (ADR 4)."""
     code = (

@@ -39,4 +39,6 @@ def test_an_address_that_nobody_has_is_told_with_what_to_do() -> None:
         ensure_free([Listener("PLAINTEXT", "PLAINTEXT", "203.0.113.1", 5)])
     with pytest.raises(ConfigError, match="check --host and --port"):
         ensure_free([Listener("PLAINTEXT", "PLAINTEXT", "nobody.invalid", 5)])
-    ensure_free([Listener("PLAINTEXT", "PLAINTEXT", "203.0.113.1", 0)])
+    with pytest.raises(ConfigError, match="no such address; choose another with --host"):
+        ensure_free([Listener("PLAINTEXT", "PLAINTEXT", "203.0.113.1", 0)])
+    ensure_free([Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 0)])
