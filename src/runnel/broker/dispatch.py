@@ -13,15 +13,18 @@ import logging
 from collections.abc import Callable, Coroutine
 from struct import Struct
 from struct import error as struct_error
+from time import monotonic_ns
 from typing import Any, Final, NamedTuple
 
 from runnel.broker.connection import Connection, Part, Pending, Reply
 from runnel.broker.context import RequestContext, Services
+from runnel.broker.error_codes import Look, look_of
 from runnel.broker.security import CLUSTER_NAME, Authorizer, Resource, Right
 from runnel.broker.throttling import Throttling
 from runnel.broker.waiting import Parked, Waiting
 from runnel.errors import ErrorCode, RunnelError, WireError
-from runnel.metrics import REQUESTS, Slot
+from runnel.exporter.layout import HISTOGRAM_WORDS, REQUEST_TIMES
+from runnel.metrics import Slot
 from runnel.types import FileSlice
 from runnel.wire.apis import (
     APIS,
@@ -39,6 +42,7 @@ _log = logging.getLogger(__name__)
 _unpack_header: Final = Struct(">hhih").unpack_from
 _REPLY_HEADER: Final = Struct(">ii")  # size, correlation id
 CLIENT_ID_BYTES_MAX: Final = 1024
+_COUNT_THEIR_OWN: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})  # errors, where they arise
 
 Handler = Callable[[RequestContext, Services, Any], Any]
 
@@ -62,6 +66,8 @@ class Route(NamedTuple):
     write: Callable[[bytearray, Any, list[Any]], bytearray]
     response_type: type[Any]
     reply_header: bytes  # size and correlation id are packed over it
+    times: int  # where the histogram of this API begins
+    look_for_errors: Look | None
 
 
 class Dispatch:
@@ -69,11 +75,11 @@ class Dispatch:
 
     __slots__ = (
         "_authorizer",
+        "_metrics",
         "_quotas",
         "_routes",
         "_rows",
         "_services",
-        "_slots",
         "_tasks",
         "_throttling",
         "_waiting",
@@ -90,7 +96,7 @@ class Dispatch:
         self._services = services
         self._waiting = waiting
         self._authorizer = authorizer
-        self._slots = services.metrics.slots
+        self._metrics = services.metrics
         self._quotas = services.quotas
         self._throttling = Throttling(
             services.quotas, services.clock, services.loop, services.metrics
@@ -101,7 +107,7 @@ class Dispatch:
     def handle(self, connection: Connection, frame: memoryview) -> Reply:
         """Never raises. A frame that cannot be answered closes its connection."""
         services = self._services
-        self._slots[REQUESTS] += 1
+        began_ns = monotonic_ns()
         try:
             key, version, correlation_id, client_id_size = _unpack_header(frame)
             route = self._routes.get((key, version)) or self._route(key, version)
@@ -127,17 +133,20 @@ class Dispatch:
                 response = self._call(route, context, frame, position)
             kind = type(response)
             if kind is route.response_type:
-                return self._encode(route, correlation_id, response)
+                parts = self._encode(route, correlation_id, response)
+                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
+                return parts
             if response is None:
+                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
                 return None
             if kind is Parked:
-                return self._park(connection, route, correlation_id, response)
-            return self._start(connection, route, correlation_id, response)
+                return self._park(connection, route, correlation_id, response, began_ns)
+            return self._start(connection, route, correlation_id, response, began_ns)
         except (WireError, struct_error, IndexError) as error:
-            services.metrics.add(Slot.REQUESTS_MALFORMED)
+            self._metrics.add(Slot.REQUESTS_MALFORMED)
             connection.close(str(error))
         except Exception:  # noqa: BLE001  # our own bug: it must not cost another connection
-            services.metrics.add(Slot.REQUESTS_FAILED)
+            self._metrics.add(Slot.REQUESTS_FAILED)
             _log.exception("request from %s failed", connection.host)
             connection.close("internal error")
         return None
@@ -154,6 +163,8 @@ class Dispatch:
                 _ensure_cluster_right(context, row.right)
             return row.handler(context, self._services, request)
         except RunnelError as error:
+            if route.row.key in _COUNT_THEIR_OWN:
+                self._metrics.add_error(error.code)
             return _error_response(route, error)
 
     def _call_and_charge(
@@ -171,6 +182,8 @@ class Dispatch:
         return self._throttling.settle(connection, context, key, len(frame), worked_s, response)
 
     def _encode(self, route: Route, correlation_id: int, response: object) -> list[Part]:
+        if route.look_for_errors is not None:
+            route.look_for_errors(response, self._metrics.add_error)
         out = bytearray(route.reply_header)
         parts: list[Part] = []
         last = route.write(out, response, parts)
@@ -183,14 +196,24 @@ class Dispatch:
         return parts
 
     def _park(
-        self, connection: Connection, route: Route, correlation_id: int, parked: Parked[Any]
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        parked: Parked[Any],
+        began_ns: int,
     ) -> Pending:
         pending = Pending(connection, is_produce=parked.is_produce)
-        self._wait(pending, route, correlation_id, parked)
+        self._wait(pending, route, correlation_id, parked, began_ns)
         return pending
 
     def _wait(
-        self, pending: Pending, route: Route, correlation_id: int, parked: Parked[Any]
+        self,
+        pending: Pending,
+        route: Route,
+        correlation_id: int,
+        parked: Parked[Any],
+        began_ns: int,
     ) -> None:
         attempt = parked.attempt
 
@@ -207,6 +230,7 @@ class Dispatch:
             except Exception:  # noqa: BLE001  # likewise: they are all woken in one go
                 self._failed(pending)
             else:
+                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
                 pending.settle(parts)
 
         parked.attempt = guarded
@@ -218,6 +242,7 @@ class Dispatch:
         route: Route,
         correlation_id: int,
         work: Coroutine[Any, Any, object],
+        began_ns: int,
     ) -> Pending:
         """Run a handler that waits. It is not cancelled with its connection: it finishes."""
         pending = Pending(connection)
@@ -226,11 +251,13 @@ class Dispatch:
             try:
                 response = await work
                 if type(response) is Parked:
-                    self._wait(pending, route, correlation_id, response)
-                elif response is None:
-                    pending.settle(None)
-                else:
-                    pending.settle(self._encode(route, correlation_id, response))
+                    self._wait(pending, route, correlation_id, response, began_ns)
+                    return
+                parts = None
+                if response is not None:
+                    parts = self._encode(route, correlation_id, response)
+                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
+                pending.settle(parts)
             except WireError as error:
                 pending.abandon(str(error))
             except Exception:  # noqa: BLE001  # as in `handle`: one connection pays for our bug
@@ -242,7 +269,7 @@ class Dispatch:
         return pending
 
     def _failed(self, pending: Pending) -> None:
-        self._services.metrics.add(Slot.REQUESTS_FAILED)
+        self._metrics.add(Slot.REQUESTS_FAILED)
         _log.exception("a request failed")
         pending.abandon("internal error")
 
@@ -266,6 +293,8 @@ class Dispatch:
             codec_for(response_type(row.key), version).write_into,
             response_type(row.key),
             bytes(9 if response_header_version(row.key, version) >= 1 else 8),
+            REQUEST_TIMES + row.key * HISTOGRAM_WORDS,
+            None if row.key in _COUNT_THEIR_OWN else look_of(response_type(row.key)),
         )
 
     async def drain(self, timeout_ms: int) -> None:

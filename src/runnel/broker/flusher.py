@@ -9,10 +9,12 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from functools import partial
+from time import monotonic_ns
 from typing import Final
 
 from runnel.broker.partition import Partition
 from runnel.broker.uninterrupted import uninterrupted
+from runnel.exporter.layout import FLUSH_TIME
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Workers
 from runnel.storage.flush import Flush
@@ -25,12 +27,13 @@ FLUSHED_AT_ONCE: Final = 64
 class Flusher:
     """Owned by the broker, started and stopped with it."""
 
-    __slots__ = ("_metrics", "_requested", "_timed", "_wanted", "_workers", "touched")
+    __slots__ = ("_metrics", "_requested", "_timed", "_wanted", "_workers", "moved", "touched")
 
     def __init__(self, workers: Workers, metrics: Metrics) -> None:
         self._workers = workers
         self._metrics = metrics
         self.touched: dict[Partition, None] = {}  # written to since the last tick
+        self.moved: dict[Partition, None] = {}  # the same, until whoever tells of them empties it
         self._wanted: dict[Partition, None] = {}
         self._timed: dict[Partition, asyncio.TimerHandle] = {}
         self._requested = asyncio.Event()
@@ -56,6 +59,7 @@ class Flusher:
     def forget(self, partition: Partition) -> None:
         """It was deleted."""
         self.touched.pop(partition, None)
+        self.moved.pop(partition, None)
         self._wanted.pop(partition, None)
         timer = self._timed.pop(partition, None)
         if timer is not None:
@@ -78,6 +82,7 @@ class Flusher:
         while True:
             await asyncio.sleep(interval_ms / 1000)
             touched = list(self.touched)
+            self.moved.update(self.touched)
             self.touched.clear()
             for partition in await uninterrupted(self._flush(touched, sync_active=None)):
                 self.touched[partition] = None
@@ -101,7 +106,8 @@ class Flusher:
                 elif partition.log.is_flushing:
                     again.append(partition)
             if begun:
-                await self._workers.run(partial(_run_all, begun))
+                took_us = await self._workers.run(partial(_run_all, begun))
+                self._metrics.observe_us(FLUSH_TIME, took_us)
                 again += self._end(begun)
         return again
 
@@ -110,12 +116,15 @@ class Flusher:
         for partition, flush in begun:
             partition.log.end_flush(flush)
             if flush.error is not None:
-                self._metrics.add(Slot.LOGS_OFFLINE)
+                self._metrics.add(Slot.FLUSHES_FAILED)
                 _log.error("flush failed: %s", partition.log.offline)
             partition.flushed()
         return [partition for partition, flush in begun if flush.postponed]
 
 
-def _run_all(begun: list[tuple[Partition, Flush]]) -> None:
+def _run_all(begun: list[tuple[Partition, Flush]]) -> int:
+    """How long it took, in microseconds."""
+    began_ns = monotonic_ns()
     for _, flush in begun:
         flush.run()
+    return (monotonic_ns() - began_ns) // 1000

@@ -13,6 +13,7 @@ from runnel.broker.partitions import Partitions
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.config.settings import Settings
 from runnel.errors import RunnelError
+from runnel.exporter.layout import LOOP_LAG
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Clock, Workers
 from runnel.storage.store import LogStore
@@ -52,6 +53,8 @@ class Upkeep:
                     partition.log.expire_producers(now_ms)
                     partition.log.maybe_roll(now_ms)
                     for deleted in partition.log.retain(now_ms, partition.high_watermark):
+                        self._metrics.add(Slot.RETENTION_DELETED_SEGMENTS)
+                        self._metrics.add(Slot.RETENTION_DELETED_BYTES, deleted.size_bytes)
                         _log.info("%s: %s", partition.topic_partition, deleted)
                 except RunnelError as error:
                     _log.error("retention of %s: %s", partition.topic_partition, error)
@@ -90,12 +93,16 @@ class Upkeep:
             self._logs.end_checkpoints(write)
 
     async def watch_lag(self) -> None:
-        """How late the loop runs what is due: the one number that says whether anything blocks."""
+        """How late the loop runs what is due: the one number that says whether anything blocks.
+
+        That it says anything at all is the broker's heartbeat.
+        """
+        slots = self._metrics.slots
         while True:
-            before = self._clock.monotonic_ms()
+            before = slots[Slot.HEARTBEAT_MS] = self._clock.monotonic_ms()
             await asyncio.sleep(LAG_PROBE_MS / 1000)
-            lag_ms = self._clock.monotonic_ms() - before - LAG_PROBE_MS
-            slots = self._metrics.slots
+            lag_ms = max(self._clock.monotonic_ms() - before - LAG_PROBE_MS, 0)
+            self._metrics.observe_us(LOOP_LAG, lag_ms * 1000)
             if lag_ms > slots[Slot.LOOP_LAG_MS_MAX]:
                 slots[Slot.LOOP_LAG_MS_MAX] = lag_ms
             if lag_ms > LAG_ALARM_MS:

@@ -139,6 +139,9 @@ class Waiting:
         for waiter in due:
             waiter.try_now()
 
+    def parked_count(self) -> int:
+        return sum(map(len, self._deadlines.values()))
+
     async def drain(self, timeout_ms: int) -> None:
         """Until no produce waits for its acknowledgement; a fetch may be cut off at any time."""
         if self.parked_produces:

@@ -69,6 +69,7 @@ def make_plan(
             if size and not _is_at_the_end(partition, data):
                 cannot_wait = True
         except RunnelError as error:
+            services.metrics.add_error(error.code)
             data, size = _failed(context, services, wanted, error), 0
             cannot_wait = True
         except ColdError as error:

@@ -23,7 +23,7 @@ from runnel.broker.security import Operation, Resource
 from runnel.broker.waiting import Parked
 from runnel.config.topic import LogConfig
 from runnel.errors import ErrorCode, RunnelError, WireError
-from runnel.metrics import PRODUCED_BATCHES, PRODUCED_BYTES
+from runnel.metrics import PRODUCED_BATCHES, PRODUCED_BYTES, PRODUCED_RECORDS, Metrics
 from runnel.wire.batch import HEADER_SIZE, compression_of
 from runnel.wire.messages.produce import (
     PartitionProduceData,
@@ -88,6 +88,7 @@ def append_all(
                     _append(context, services, acks, name, data, waits, verdicts, in_transaction)
                 )
             except RunnelError as error:  # one partition's failure is its own
+                services.metrics.add_error(error.code)
                 results.append(_failed(data.index, error))
         topics.append(
             TopicProduceResponse(
@@ -99,7 +100,7 @@ def append_all(
         _ensure_no_error(response)
         return None
     if waits:
-        return _acknowledge_later(response, waits, acks, request.timeout_ms)
+        return _acknowledge_later(services, response, waits, acks, request.timeout_ms)
     return response
 
 
@@ -144,6 +145,7 @@ def _append(
     base_offset, last_offset, append_time_ms = partition.append(records, acks, in_transaction)
     slots = services.metrics.slots
     slots[PRODUCED_BATCHES] += 1
+    slots[PRODUCED_RECORDS] += last_offset - base_offset + 1
     slots[PRODUCED_BYTES] += len(records)
     result = PartitionProduceResponse(
         index=data.index,
@@ -182,28 +184,37 @@ def _ensure_no_error(response: ProduceResponse) -> None:
 
 
 def _acknowledge_later(
-    response: ProduceResponse, waits: list[Wait], acks: int, timeout_ms: int
+    services: Services,
+    response: ProduceResponse,
+    waits: list[Wait],
+    acks: int,
+    timeout_ms: int,
 ) -> Parked[ProduceResponse]:
+    metrics = services.metrics
+
     def attempt(final: bool) -> ProduceResponse | None:
         late: list[Wait] = []
         for partition, last_offset, result in waits:
             if partition.log.offline is not None:
-                _fail(result, ErrorCode.KAFKA_STORAGE_ERROR, partition.log.offline)
+                _fail(metrics, result, ErrorCode.KAFKA_STORAGE_ERROR, partition.log.offline)
             elif not partition.is_leader:
-                _fail(result, ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership moved")
+                _fail(metrics, result, ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership moved")
             elif not partition.is_acknowledged(last_offset, acks):
                 late.append((partition, last_offset, result))
         waits[:] = late
         if late and not final:
             return None
         for _, _, result in late:
-            _fail(result, ErrorCode.REQUEST_TIMED_OUT, f"not acknowledged in {timeout_ms} ms")
+            _fail(
+                metrics, result, ErrorCode.REQUEST_TIMED_OUT, f"not acknowledged in {timeout_ms} ms"
+            )
         return response
 
     return Parked([wait[0] for wait in waits], timeout_ms, attempt, is_produce=True)
 
 
-def _fail(result: PartitionProduceResponse, code: ErrorCode, why: str) -> None:
+def _fail(metrics: Metrics, result: PartitionProduceResponse, code: ErrorCode, why: str) -> None:
+    metrics.add_error(code)
     result.error_code = code
     result.base_offset = -1
     result.error_message = why
