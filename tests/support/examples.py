@@ -8,8 +8,9 @@
 Lines after `$ ` are the command, lines after `> ` go on with it, all others are what it prints. In
 the output `...` stands for anything, on a line of its own for any lines; how long something took is
 not compared. Without output shown, the command has to succeed and that is all. A command that is
-shown to print `runnel: ...` has to fail. Starting the broker (`make run`, `runnel serve`) is left
-to the test: what it prints is looked for in the log. Blocks marked `console not-run` are not run.
+shown to print `runnel: ...` has to fail. A broker that is started without any setting (`make run`,
+`runnel serve`) is the test's own: what it prints is looked for in the log. One with settings is
+started apart and stopped when it is ready. `blocks.py` says what becomes of other blocks.
 """
 
 import re
@@ -17,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.blocks import BlockError, blocks_of
+
 ADDRESS, OTHER_ADDRESS = "localhost:9092", "127.0.0.1:9092"  # as documents write them
-_BLOCK = re.compile(r"^```(\w+)( [^\n]*)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_STARTS_A_BROKER = re.compile(r"(make run|runnel serve)\b(?!.*--help)")
+_STARTS_A_BROKER = re.compile(r"(\w+=\S+ )*(make (run|try)|runnel serve)\b(?!.*--help)")
 _DURATION = re.compile(r"\b\d+(\.\d+)? (ms|s)\b|[\d,.]+ a second")
 
 
@@ -33,22 +35,36 @@ class Example(NamedTuple):
         return _STARTS_A_BROKER.match(self.command) is not None
 
     @property
+    def has_settings(self) -> bool:
+        return self.command.split() not in (["runnel", "serve"], ["make", "run"], ["make", "try"])
+
+    @property
     def has_to_fail(self) -> bool:
         return any(line.startswith("runnel: ") for line in self.output)
 
 
 def examples_of(document: Path) -> Iterator[Example]:
-    """The commands of all console blocks and the scripts of all Python blocks, in order."""
-    text = document.read_text()
-    for block in _BLOCK.finditer(text):
-        language, marks, body = block[1], block[2] or "", block[3]
-        first_line = text.count("\n", 0, block.start(3)) + 1
-        if "not-run" in marks:
+    """The commands, programs and files of a document, in order, as commands of a shell."""
+    unused: dict[str, int] = {}
+    for block in blocks_of(document):
+        if block.run_by is not None or block.is_shown_only:
             continue
-        if language == "console":
-            yield from commands_of(body, first_line)
-        elif language == "python":
-            yield Example(first_line, f"python - <<'END_OF_EXAMPLE'\n{body}END_OF_EXAMPLE", [])
+        if block.title is not None and block.language != "console":
+            unused[block.title] = block.line
+            yield Example(block.line, _here(f"cat > {block.title}", block.body), [])
+        elif block.language == "python":
+            yield Example(block.line, _here("python -", block.body), [])
+        else:
+            for example in commands_of(block.body, block.line):
+                for file in [file for file in unused if file in example.command]:
+                    del unused[file]
+                yield example
+    for file, line in unused.items():
+        raise BlockError(f"{document.name}:{line - 1}: no command uses {file}")
+
+
+def _here(command: str, text: str) -> str:
+    return f"{command} <<'END_OF_EXAMPLE'\n{text}END_OF_EXAMPLE"
 
 
 def commands_of(body: str, first_line: int) -> Iterator[Example]:

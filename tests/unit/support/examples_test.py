@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.blocks import BlockError
 from tests.support.examples import agrees, examples_of
 
 DOCUMENT = """\
@@ -24,12 +25,22 @@ one
 print("hello")
 ```
 
-```console not-run
-$ rm -rf everything
+<!-- run by make compat -->
+
+```go
+package main
 ```
 
-```yaml
-not: run
+```yaml title="broker.yaml"
+port: 1
+```
+
+```console
+$ A=1 runnel serve -c broker.yaml
+```
+
+```text
+a drawing
 ```
 """
 
@@ -37,11 +48,31 @@ not: run
 def test_what_is_found(tmp_path: Path) -> None:
     document = tmp_path / "document.md"
     document.write_text(DOCUMENT)
-    serve, make, show, script = examples_of(document)
-    assert serve.starts_a_broker and serve.line == 4
+    serve, make, show, script, file, serve_more = examples_of(document)
+    assert serve.starts_a_broker and not serve.has_settings and serve.line == 4
     assert make.command == "cat > file <<END\none\nEND" and make.output == []
     assert (show.command, show.output) == ("cat file", ["one"])
     assert 'print("hello")' in script.command
+    assert file.command.startswith("cat > broker.yaml <<") and "port: 1" in file.command
+    assert serve_more.starts_a_broker and serve_more.has_settings
+
+
+@pytest.mark.parametrize(
+    ("block", "why"),
+    [
+        ("```sh\nls\n```\n", "nothing runs this sh"),
+        ("```yaml\na: 1\n```\n", "nothing runs this yaml"),
+        ('```yaml title="a.yaml"\na: 1\n```\n', "no command uses a.yaml"),
+        ("```console not-run\n$ ls\n```\n", "'not-run' is not title"),
+        ("```\n$ ls\n```\n", "commands belong into a console block"),
+        ("<!-- run by make nothing -->\n```go\nx\n```\n", "there is no make nothing"),
+    ],
+)
+def test_a_block_that_nobody_runs_is_refused(tmp_path: Path, block: str, why: str) -> None:
+    document = tmp_path / "document.md"
+    document.write_text(f"# Words\n\n{block}")
+    with pytest.raises(BlockError, match=why):
+        list(examples_of(document))
 
 
 @pytest.mark.parametrize(
