@@ -14,7 +14,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## make the environment in .venv
 
@@ -101,6 +101,9 @@ compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="
 docs: $(STAMP) ## the documentation as a site in build/site (ARGS=serve shows it at localhost:8000)
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs $(or $(ARGS),build --strict)
 	@$(if $(ARGS),,echo "open build/site/index.html")
+
+e2e: $(STAMP) ## a real Prometheus scrapes brokers and sends the alerts (Debian's, downloaded once)
+	$(BIN)/python -m pytest -q tests/e2e $(ARGS)
 
 plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own
 	$(BIN)/python -m tests.plugin.run $(ARGS)
