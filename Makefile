@@ -10,7 +10,7 @@ COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat plugin docs planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e plugin docs planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from runnel.cli.scraping import metrics_url, scrape_text
 from tests.e2e.debian import Tools, prometheus_tools
