@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from runnel.broker.complaints import about
 from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.rewriter import Rewriter, next_of
@@ -137,7 +138,7 @@ class Cleaner:
                 self._note_failure(log, error)
                 continue
             except OSError as error:
-                _log.error("%s: %s", name, error)
+                _log.error("%s: %s", name, error, extra=about(name))
                 continue
             dirty_ratio = max(dirty_ratio, found.dirty_ratio)
             if found.is_due and (best is None or found.dirty_ratio > best[1].dirty_ratio):
@@ -167,15 +168,18 @@ class Cleaner:
                     done.written_bytes / MB,
                     (self._clock.monotonic_ms() - started_ms) / 1000,
                     log.first_dirty_offset,
+                    extra=about(name),
                 )
         except RunnelError as error:
             if self._is_wanted(partition, log):
                 self._note_failure(log, error)
         except OSError as error:
             if self._is_wanted(partition, log):
-                _log.error("%s was not cleaned, to be tried again: %s", name, error)
+                _log.error(
+                    "%s was not cleaned, to be tried again: %s", name, error, extra=about(name)
+                )
         except Exception as error:  # noqa: BLE001  # our own bug: the broker must not pay with its life
-            _log.exception("%s", name)
+            _log.exception("%s", name, extra=about(name))
             self._leave_alone(log, repr(error))
         finally:
             self._cleaning.discard(name)
@@ -204,7 +208,11 @@ class Cleaner:
             while True:
                 cleaned = await next_of(results, lambda: self._is_wanted(partition, log))
                 if not self._is_wanted(partition, log) or log.generation != generation:
-                    _log.info("%s changed while it was cleaned: given up", log.partition)
+                    _log.info(
+                        "%s changed while it was cleaned: given up",
+                        log.partition,
+                        extra=about(log.partition),
+                    )
                     return done
                 if cleaned is None:
                     break
@@ -277,12 +285,22 @@ class Cleaner:
     def _note_failure(self, log: Log, error: RunnelError) -> None:
         """What the disk refuses passes, or takes the log offline; what is damaged stays so."""
         if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-            _log.error("%s was not cleaned, to be tried again: %s", log.partition, error)
+            _log.error(
+                "%s was not cleaned, to be tried again: %s",
+                log.partition,
+                error,
+                extra=about(log.partition),
+            )
         else:
             self._leave_alone(log, str(error))
 
     def _leave_alone(self, log: Log, why: str) -> None:
-        _log.error("%s cannot be cleaned, and is left as it is: %s", log.partition, why)
+        _log.error(
+            "%s cannot be cleaned, and is left as it is: %s",
+            log.partition,
+            why,
+            extra=about(log.partition),
+        )
         self.uncleanable[log.partition] = Uncleanable(log, why)
         self._metrics.slots[Slot.CLEANER_UNCLEANABLE] = len(self.uncleanable)
 

@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Final, Protocol
 
 from runnel.broker.buffers import ReceiveBuffers
+from runnel.broker.complaints import Complaint, of_size
 from runnel.types import FileSlice
 
 Part = bytearray | bytes | memoryview | FileSlice
@@ -66,10 +67,10 @@ class Outlet(Protocol):
 class Pending:
     """A reply that is not due yet. Whoever made it calls `settle` exactly once."""
 
-    __slots__ = ("_connection", "cancel", "is_produce", "parts", "settled")
+    __slots__ = ("cancel", "connection", "is_produce", "parts", "settled")
 
     def __init__(self, connection: "Connection", *, is_produce: bool = False) -> None:
-        self._connection = connection
+        self.connection = connection
         self.is_produce = is_produce
         self.settled = False
         self.parts: list[Part] | None = None
@@ -80,12 +81,12 @@ class Pending:
         self.parts = parts
         self.settled = True
         self.cancel = None
-        self._connection.reply_due()
+        self.connection.reply_due()
 
     def abandon(self, reason: str) -> None:
         """The request failed in a way that its connection does not survive."""
         self.cancel = None
-        self._connection.close(reason)
+        self.connection.close(reason)
 
 
 Reply = list[Part] | Pending | None
@@ -107,6 +108,8 @@ class Connection:
         "_replies",
         "_start",
         "active_tick",
+        "client_id",
+        "complaint",
         "finished_frame",
         "frame_bytes_at_tick",
         "frame_bytes_max",
@@ -143,6 +146,8 @@ class Connection:
         self.listener = listener
         self.host = host
         self.principal = "User:ANONYMOUS"
+        self.client_id = ""  # of the latest request that gave one
+        self.complaint: Complaint | None = None  # what is wrong with what the peer sent
         self.frame_bytes_max = frame_bytes_max
         self.active_tick = 0
         self.finished_frame = False  # since the last sweep
@@ -198,6 +203,7 @@ class Connection:
         while end - start >= 4:
             (size,) = _unpack_size(view, start)
             if size < SMALLEST_FRAME_BYTES or size > self.frame_bytes_max:
+                self.complaint = of_size(bytes(view[start : start + 4]))
                 self.close(f"frame of {size} bytes, allowed are 8 to {self.frame_bytes_max}")
                 break
             frame_end = start + 4 + size

@@ -201,13 +201,15 @@ class Coordinators(Generic[M]):
             except (RunnelError, WireError, OSError) as error:
                 self._give_up(shard, str(error))
             except Exception as error:  # noqa: BLE001  # our own bug: the other shards must not pay
-                _log.exception("%s-%d", self.topic, shard.index)
+                _log.exception("%s-%d", self.topic, shard.index, extra=self._about(shard))
                 self._give_up(shard, repr(error))
             self._to_load.task_done()
 
     def _give_up(self, shard: Shard[M], why: str) -> None:
         """What it holds has no coordinator then, until a new leader or the next start tries."""
-        _log.error("%s-%d cannot be loaded: %s", self.topic, shard.index, why)
+        _log.error(
+            "%s-%d cannot be loaded: %s", self.topic, shard.index, why, extra=self._about(shard)
+        )
         if shard.is_open:
             self._close(shard)
 
@@ -229,7 +231,13 @@ class Coordinators(Generic[M]):
             self._loaded(shard)
             took_ms = self._clock.monotonic_ms() - began_ms
             level = logging.INFO if took_ms >= WORTH_TELLING_MS else logging.DEBUG
-            _log.log(level, "%s-%d was loaded in %d ms", self.topic, shard.index, took_ms)
+            extra = {**self._about(shard), "took_ms": took_ms}
+            _log.log(
+                level, "%s-%d was loaded in %d ms", self.topic, shard.index, took_ms, extra=extra
+            )
+
+    def _about(self, shard: Shard[M]) -> dict[str, object]:
+        return {"topic": self.topic, "partition": shard.index}
 
     async def _replay(self, shard: Shard[M], data: bytes, offset: int) -> int:
         """Whole batches, from that offset on; the offset after them."""

@@ -16,6 +16,7 @@ from struct import error as struct_error
 from time import monotonic_ns
 from typing import Any, Final, NamedTuple
 
+from runnel.broker.complaints import of_request
 from runnel.broker.connection import Connection, Part, Pending, Reply
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.error_codes import Look, look_of
@@ -114,7 +115,7 @@ class Dispatch:
             position, client_id = 10, ""
             if client_id_size > 0:
                 position += client_id_size
-                client_id = _client_id(frame, client_id_size)
+                client_id = connection.client_id = _client_id(frame, client_id_size)
             if route.header_is_flexible:
                 # Almost always there are no tagged fields: one byte, zero.
                 position = position + 1 if not frame[position] else _skip_tags(frame, position)
@@ -144,10 +145,13 @@ class Dispatch:
             return self._start(connection, route, correlation_id, response, began_ns)
         except (WireError, struct_error, IndexError) as error:
             self._metrics.add(Slot.REQUESTS_MALFORMED)
+            connection.complaint = of_request(frame)
             connection.close(str(error))
         except Exception:  # noqa: BLE001  # our own bug: it must not cost another connection
             self._metrics.add(Slot.REQUESTS_FAILED)
-            _log.exception("request from %s failed", connection.host)
+            fields = of_request(frame).fields
+            fields["peer"] = connection.host
+            _log.exception("request from %s failed: %s", connection.host, fields, extra=fields)
             connection.close("internal error")
         return None
 
@@ -221,14 +225,14 @@ class Dispatch:
             try:
                 return attempt(final)
             except Exception:  # noqa: BLE001  # as in `handle`: nobody else who waits pays for it
-                self._failed(pending)
+                self._failed(pending, route, correlation_id)
                 return None
 
         def answer(response: object) -> None:
             try:
                 parts = self._encode(route, correlation_id, response)
             except Exception:  # noqa: BLE001  # likewise: they are all woken in one go
-                self._failed(pending)
+                self._failed(pending, route, correlation_id)
             else:
                 self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
                 pending.settle(parts)
@@ -261,16 +265,29 @@ class Dispatch:
             except WireError as error:
                 pending.abandon(str(error))
             except Exception:  # noqa: BLE001  # as in `handle`: one connection pays for our bug
-                self._failed(pending)
+                self._failed(pending, route, correlation_id)
 
         task = self._services.loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return pending
 
-    def _failed(self, pending: Pending) -> None:
+    def _failed(self, pending: Pending, route: Route, correlation_id: int) -> None:
         self._metrics.add(Slot.REQUESTS_FAILED)
-        _log.exception("a request failed")
+        connection, api = pending.connection, route.row.key.name
+        _log.exception(
+            "%s v%d from %s failed",
+            api,
+            route.version,
+            connection.host,
+            extra={
+                "api": api,
+                "api_version": route.version,
+                "correlation_id": correlation_id,
+                "peer": connection.host,
+                "client_id": connection.client_id,
+            },
+        )
         pending.abandon("internal error")
 
     def _route(self, key: int, version: int) -> Route:

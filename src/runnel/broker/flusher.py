@@ -12,6 +12,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final
 
+from runnel.broker.complaints import about
 from runnel.broker.partition import Partition
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.exporter.layout import FLUSH_TIME
@@ -117,7 +118,8 @@ class Flusher:
             partition.log.end_flush(flush)
             if flush.error is not None:
                 self._metrics.add(Slot.FLUSHES_FAILED)
-                _log.error("flush failed: %s", partition.log.offline)
+                where = about(partition.topic_partition)
+                _log.error("flush failed: %s", partition.log.offline, extra=where)
             partition.flushed()
         return [partition for partition, flush in begun if flush.postponed]
 

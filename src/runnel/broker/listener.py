@@ -88,7 +88,9 @@ class Listener:
             except BlockingIOError:
                 return
             except OSError as error:  # out of descriptors, or the peer was quicker than we
-                _log.warning("cannot accept on %s: %s", self.name, error)
+                _log.warning(
+                    "cannot accept on %s: %s", self.name, error, extra={"listener": self.name}
+                )
                 if error.errno in _OUT_OF:
                     self._loop.remove_reader(self._sock.fileno())
                     self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again)
@@ -111,7 +113,8 @@ class Listener:
         refusal = self._refusal(host)
         if refusal:
             self._metrics.add(Slot.CONNECTIONS_REFUSED)
-            _log.warning("connection from %s refused: %s", host, refusal)
+            extra = {"peer": host, "listener": self.name}
+            _log.warning("connection from %s refused: %s", host, refusal, extra=extra)
             sock.close()
             return
         if self._quotas.limits_connections:
@@ -155,7 +158,8 @@ class Listener:
     def _turn_away(self, sock: socket.socket, host: str, wait_ms: int) -> None:
         """Closed after a while, as Kafka does: a client that is refused at once is soon back."""
         self._metrics.add(Slot.CONNECTIONS_THROTTLED)
-        _log.debug("connection from %s: connection_creation_rate is exceeded", host)
+        extra = {"peer": host, "listener": self.name}
+        _log.debug("connection from %s: connection_creation_rate is exceeded", host, extra=extra)
         if len(self._turned_away) >= TURNED_AWAY_MAX:
             sock.close()
             return
@@ -169,10 +173,10 @@ class Listener:
     def _refusal(self, host: str) -> str:
         settings = self._broker.settings
         if len(self._transports) >= settings.max_connections:
-            return f"max.connections={settings.max_connections} are open"
+            return f"max.connections={settings.max_connections} are open; raise it, or close some"
         limit = settings.max_connections_per_ip_overrides.get(host, settings.max_connections_per_ip)
         if self._per_host[host] >= limit:
-            return f"max.connections.per.ip={limit} are open"
+            return f"max.connections.per.ip={limit} are open; raise it, or look for a leak there"
         return ""
 
     def _on_closed(self, transport: SocketTransport) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from runnel.broker.complaints import about
 from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.uninterrupted import uninterrupted
@@ -82,7 +83,7 @@ class LogDirs:
                 offline = path in self._logs.offline_dirs
                 found[path] = None if offline else self._logs.disk.space(path)
             except OSError as error:
-                _log.error("%s: %s", path, error)
+                _log.error("%s: %s", path, error, extra={"folder": path})
                 found[path] = None
         return found
 
@@ -131,7 +132,9 @@ class LogDirs:
                 try:
                     await self._move(partition, path)
                 except RunnelError as error:
-                    _log.error("%s is not moved to %s: %s", partition, path, error)
+                    _log.error(
+                        "%s is not moved to %s: %s", partition, path, error, extra=about(partition)
+                    )
                 if self._wanted.get(partition) == path:
                     del self._wanted[partition]
                 await self._discard(self._logs.abandon_move(partition))
@@ -162,7 +165,7 @@ class LogDirs:
                 await asyncio.sleep(RETRY_MS / 1000)
             elif self._is_wanted(held, log, path) and self._copy_rest(log, future, rest_bytes):
                 held.replace_log(self._logs.end_move(log, future))
-                _log.info("%s was moved to %s", partition, path)
+                _log.info("%s was moved to %s", partition, path, extra=about(partition))
                 return
             else:
                 is_near, rest_bytes = False, min(2 * rest_bytes, REST_BYTES_MAX)

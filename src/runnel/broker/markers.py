@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, Final
 
+from runnel.broker.complaints import about
 from runnel.broker.coordinators import Coordinators
 from runnel.broker.internal_topics import CONSUMER_OFFSETS
 from runnel.broker.partition import Partition
@@ -64,7 +65,7 @@ class Markers:
             try:
                 left, written = self._append_all(ending, left)
             except RunnelError as error:
-                _log.warning("%s: its markers are not ours to write: %s", _name(ending), error)
+                _not_ours(ending, error)
                 return
             if not left and all(map(_is_committed, written)):
                 done()
@@ -101,7 +102,7 @@ class Markers:
             try:
                 away, more = self._append_all(ending, left[:AT_ONCE_MAX])
             except RunnelError as error:
-                _log.warning("%s: its markers are not ours to write: %s", _name(ending), error)
+                _not_ours(ending, error)
                 return
             missed += away
             written += more
@@ -159,7 +160,13 @@ class Markers:
                     raise
                 if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
                     # A later epoch has written here, so this transaction is ended there already.
-                    _log.info("%s: %s needs no marker: %s", _name(ending), where, error)
+                    _log.info(
+                        "%s: %s needs no marker: %s",
+                        _name(ending),
+                        where,
+                        error,
+                        extra=about(where) | {"transactional_id": ending.transactional_id},
+                    )
                     continue
                 left.append(where)
                 continue
@@ -213,6 +220,15 @@ def _is_lost(written: tuple[Partition, int]) -> bool:
     partition, _ = written
     return not _is_committed(written) and (
         not partition.is_leader or partition.log.offline is not None
+    )
+
+
+def _not_ours(ending: Ending, error: RunnelError) -> None:
+    _log.warning(
+        "%s: its markers are not ours to write: %s",
+        _name(ending),
+        error,
+        extra={"transactional_id": ending.transactional_id},
     )
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from runnel.broker.complaints import about
 from runnel.broker.flusher import Flusher
 from runnel.broker.inspection import is_needed
 from runnel.broker.partition import Partition
@@ -120,7 +121,11 @@ class Partitions:
         """Logs of no topic: a crash came between a deletion and the end of its files."""
         for log in self._logs.logs:
             if self.find(log.topic, log.index) is None:
-                _log.warning("%s holds no topic of this cluster: left alone", log.folder)
+                _log.warning(
+                    "%s holds no topic of this cluster: left alone",
+                    log.folder,
+                    extra=about(log.partition),
+                )
 
     # Following the image
 
@@ -219,7 +224,8 @@ class Partitions:
             return found or self._logs.create(topic.name, topic.id, index, config)
         except RunnelError as error:
             self._failed[topic.name, index] = error
-            _log.error("%s-%d cannot be opened: %s", topic.name, index, error)
+            where = TopicPartition(topic.name, index)
+            _log.error("%s cannot be opened: %s", where, error, extra=about(where))
             return None
 
     def _assume_role(
@@ -246,5 +252,11 @@ class Partitions:
             try:
                 self._logs.delete(topic.name, partition.log.index)
             except RunnelError as error:  # a folder that somebody took away is deleted enough
-                _log.error("the files of a deleted log stay: %s", error)
-        _log.info("topic %s deleted, %d partitions", topic.name, len(partitions))
+                where = partition.topic_partition
+                _log.error("the files of a deleted log stay: %s", error, extra=about(where))
+        _log.info(
+            "topic %s deleted, %d partitions",
+            topic.name,
+            len(partitions),
+            extra={"topic": topic.name},
+        )

@@ -142,6 +142,11 @@ class Broker:
     _dispatch: Dispatch
     handle: Handle  # from `start` on; an attribute, because a method would be one more call
 
+    @property
+    def cluster_id(self) -> str:
+        cluster = self._membership.image.cluster
+        return "" if cluster is None else cluster.cluster_id
+
     async def start(self, tasks: asyncio.TaskGroup, endpoints: tuple[Listener, ...]) -> None:
         """Join the cluster under these addresses, lead what is ours, begin the recurring work.
 

@@ -10,7 +10,6 @@ The transport never looks into a frame.
 
 import asyncio
 import fcntl
-import logging
 import os
 import socket
 import termios
@@ -20,13 +19,13 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
+from runnel.broker.complaints import tell_closed
 from runnel.broker.connection import Connection, Part
 from runnel.broker.courtesy import TURN_BYTES_MAX
 from runnel.broker.polling import BusyPolling
 from runnel.broker.warming import Warming
 from runnel.types import FileSlice
 
-_log = logging.getLogger(__name__)
 _INT: Final = Struct("i")
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
@@ -283,11 +282,11 @@ class SocketTransport:
         self.is_reading = self._waits_to_write = False
         if self._is_warming:
             self._warming.forget(self)
+        if reason:
+            tell_closed(self.connection, self.sock, reason)
         self.sock.close()
         self._unsent.clear()
         self._unsent_bytes = 0
-        if reason:
-            _log.info("connection from %s closed: %s", self.peer, reason)
         self.connection.closed()
         self._on_closed(self)
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import Final
 
+from runnel.broker.complaints import about
 from runnel.broker.partitions import Partitions
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.config.settings import Settings
@@ -55,9 +56,11 @@ class Upkeep:
                     for deleted in partition.log.retain(now_ms, partition.high_watermark):
                         self._metrics.add(Slot.RETENTION_DELETED_SEGMENTS)
                         self._metrics.add(Slot.RETENTION_DELETED_BYTES, deleted.size_bytes)
-                        _log.info("%s: %s", partition.topic_partition, deleted)
+                        name = partition.topic_partition
+                        _log.info("%s: %s", name, deleted, extra=about(name))
                 except RunnelError as error:
-                    _log.error("retention of %s: %s", partition.topic_partition, error)
+                    name = partition.topic_partition
+                    _log.error("retention of %s: %s", name, error, extra=about(name))
                 await asyncio.sleep(0)  # ten thousand partitions must not be one long step
             for purge in self._logs.purge():
                 await self._workers.run(purge.run)
@@ -106,4 +109,6 @@ class Upkeep:
             if lag_ms > slots[Slot.LOOP_LAG_MS_MAX]:
                 slots[Slot.LOOP_LAG_MS_MAX] = lag_ms
             if lag_ms > LAG_ALARM_MS:
-                _log.warning("the event loop was blocked for %d ms", lag_ms)
+                _log.warning(
+                    "the event loop was blocked for %d ms", lag_ms, extra={"lag_ms": lag_ms}
+                )

@@ -23,7 +23,7 @@ from runnel.broker.running import StoppedError, run_broker
 from runnel.broker.server import Broker
 from runnel.broker.system import process_age_ms, run, tune_collector
 from runnel.cli.limits import ensure_standard_streams, within_file_limit
-from runnel.cli.logs import configure, printable
+from runnel.cli.logs import configure, identify, presentable
 from runnel.cli.preflight import ensure_possible
 from runnel.config.definition import ConfigError
 from runnel.config.runnel_names import LOG_LEVELS
@@ -40,7 +40,7 @@ class Arguments(argparse.ArgumentParser):
     """A mistake is one line that says what to do next, not a page of usage."""
 
     def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"runnel serve: {printable(message)}; see runnel serve --help\n")
+        sys.stderr.write(f"runnel serve: {presentable(message)}; see runnel serve --help\n")
         raise SystemExit(BAD_INPUT)
 
 
@@ -62,7 +62,7 @@ def arguments() -> argparse.ArgumentParser:
     add("-c", "--config", type=Path, metavar="FILE", help="a .yaml, .json or .properties file")
     add("--retention-seconds", metavar="N", help="how long records are kept (default 7 days)")
     add("-l", "--log-level", metavar="LEVEL", help=f"{', '.join(LOG_LEVELS)} (default info)")
-    add("--log-format", metavar="FORMAT", help="human or json (default human)")
+    add("--log-format", metavar="FORMAT", help="text or json (default text)")
     add("--log-file", metavar="FILE", help="write the log to this file too, with rotation")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="any broker setting")
     add("--ready-file", type=Path, metavar="FILE", help="gets JSON with the address when ready")
@@ -105,7 +105,8 @@ def main(argv: Sequence[str]) -> int:
         settings, warnings = settings_from(options, os.environ)
         _ensure_writable(options.ready_file)
         folders = ensure_possible(settings, warnings)
-        configure(settings.own_log)
+        configure(settings.own_log, settings.given)
+        identify(broker_id=settings.node_id)
         for warning in warnings:
             _log.warning("%s", warning)
         settings = within_file_limit(settings)
@@ -160,7 +161,7 @@ def _failed(error: Exception, phase: _Phase) -> int:
         text = f"cannot write to {', '.join(phase.folders)}: {error.strerror or text}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text += "; free some space, or choose another folder with --data-dir"
-    sys.stderr.write(f"runnel: {printable(text)}\n")
+    sys.stderr.write(f"runnel: {presentable(text)}\n")
     return 1 if phase.is_ready or isinstance(error, StoppedError) else BAD_INPUT
 
 
@@ -172,6 +173,7 @@ async def _serve(settings: Settings, ready_file: Path | None, phase: _Phase) -> 
 
     def on_ready(broker: Broker, addresses: list[str]) -> None:
         phase.is_ready = True
+        identify(cluster_id=broker.cluster_id)
         tune_collector()
         _tell_ready(addresses, broker.settings, ready_file)
 

@@ -46,11 +46,19 @@ def _scope(scope: str) -> dict[str, Definition]:
 BROKER = _scope("broker")
 TOPIC = _scope("topic")
 GROUP = _scope("group")
+_SENSITIVE: Final = tuple(name for name in BROKER if BROKER[name].is_sensitive)
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """Every broker name that can give this one's value, in the order in which they win."""
     return next((names for names in BROKER_SYNONYMS if name in names), (name,))
+
+
+def is_sensitive(name: str) -> bool:
+    """Also of a setting of one listener (`listener.name.NAME.sasl.jaas.config`)."""
+    if name in BROKER:
+        return BROKER[name].is_sensitive
+    return any(name.endswith(f".{known}") for known in _SENSITIVE)
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

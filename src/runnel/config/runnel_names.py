@@ -41,7 +41,8 @@ _BROKER = (
     Definition("broker", "runnel.metadata.lease.ms", "int", "6000", minimum=1000),
     # The broker's own log.
     Definition("broker", "runnel.log.level", "string", "info", choices=LOG_LEVELS, any_case=True),
-    Definition("broker", "runnel.log.format", "string", "human", choices=("human", "json")),
+    Definition("broker", "runnel.log.format", "string", "text", choices=("text", "json")),
+    Definition("broker", "runnel.log.stream", "string", "stderr", choices=("stderr", "stdout")),
     Definition("broker", "runnel.log.file", "string", None, not_empty=True),
     Definition("broker", "runnel.log.file.max.bytes", "long", "104857600", minimum=65536),
     Definition("broker", "runnel.log.file.retention.days", "int", "7", minimum=1, maximum=36500),

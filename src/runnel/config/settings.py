@@ -26,7 +26,8 @@ class OwnLog(NamedTuple):
     """How the broker tells what happens to it."""
 
     level: str = "info"
-    format: str = "human"
+    format: str = "text"
+    stream: str = "stderr"
     file: str | None = None
     file_max_bytes: int = 104_857_600
     file_retention_days: int = 7
@@ -128,7 +129,8 @@ def load(
         if definition.status == "ignored":
             warnings.append(f"{name} has no effect in this version")
         elif definition.status == "refused" and given[name].strip() not in ("", definition.default):
-            raise ConfigError(f"{name} is not supported, it cannot be set to {given[name][:200]!r}")
+            shown = "" if definition.is_sensitive else f" to {given[name][:200]!r}"
+            raise ConfigError(f"{name} is not supported, it cannot be set{shown}")
     values = _Values(given)
     if values.names("process.roles") == ("controller",):
         raise ConfigError(
@@ -287,6 +289,7 @@ def _own_log(values: _Values) -> OwnLog:
     return OwnLog(
         values.typed(str, "runnel.log.level").lower(),
         values.typed(str, "runnel.log.format"),
+        values.typed(str, "runnel.log.stream"),
         file,
         values.number("runnel.log.file.max.bytes"),
         values.number("runnel.log.file.retention.days"),

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from runnel.config.definition import ConfigError
 from runnel.config.files import Given, read_file
-from runnel.config.registry import BROKER, suggestion
+from runnel.config.registry import BROKER, is_sensitive, suggestion
 from runnel.config.spellings import ADDRESS, FAMILIAR, HOST, PORT, VARIABLES, Meant, meant_by
 from runnel.config.support import BROKER_SYNONYMS
 
@@ -93,8 +93,9 @@ def _settled(source: Iterable[Given]) -> dict[str, str]:
     for given in source:
         for name, text in _understood(given):
             if name in first and not _same(name, values[name], text):
-                hidden = name in BROKER and BROKER[name].is_sensitive
-                shown = "" if hidden else f", to {values[name][:100]!r} and {text[:100]!r}"
+                shown = (
+                    "" if is_sensitive(name) else f", to {values[name][:100]!r} and {text[:100]!r}"
+                )
                 raise _both(first[name], given, f"set {_PART_NAMES.get(name, name)}{shown}")
             first.setdefault(name, given)
             values[name] = text

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from runnel.cli.log_file import KEPT_MAX, RotatingFile
+from runnel.cli.log_limits import SAME_MAX
 from runnel.cli.logs import (
+    FIELDS_MAX,
     LINE_CHARACTERS_MAX,
-    SAME_PER_SECOND_MAX,
     JsonLine,
     OneLine,
-    RateLimit,
     configure,
+    identify,
     printable,
 )
 from runnel.config.definition import ConfigError
@@ -42,29 +43,51 @@ def test_long_lines_are_cut() -> None:
     assert len(printable("x" * 10_000)) <= LINE_CHARACTERS_MAX + 3
 
 
-def test_a_repeated_message_is_held_back_and_counted() -> None:
-    limit = RateLimit()
-    passed = [limit.filter(record("connection refused", created=5.0)) for _ in range(100)]
-    assert passed.count(True) == SAME_PER_SECOND_MAX
-    assert limit.filter(record("something else", created=5.5))
-    later = record("connection refused", created=6.0)
-    assert limit.filter(later)
-    assert f"{100 - SAME_PER_SECOND_MAX} similar lines held back" in later.getMessage()
+def failed(error: Exception) -> logging.LogRecord:
+    made = record("it %s", "broke\n")
+    try:
+        raise error
+    except Exception as raised:  # noqa: BLE001  # whatever was given
+        made.exc_info = (type(raised), raised, raised.__traceback__)
+    return made
 
 
 def test_json_is_one_object_a_line() -> None:
-    try:
-        raise ValueError("boom\nbang")
-    except ValueError as error:
-        failed = record("it %s", "broke\n")
-        failed.exc_info = (type(error), error, error.__traceback__)
-    line = JsonLine().format(failed)
+    line = JsonLine().format(failed(ValueError("boom\nbang")))
     assert "\n" not in line
     fields = json.loads(line)
     assert fields["time"] == "1970-01-01T00:00:00.000Z" or fields["time"].endswith("Z")
     assert (fields["level"], fields["logger"]) == ("info", "broker.x")
     assert fields["message"] == "it broke\\n"
-    assert "ValueError: boom" in fields["exception"]
+    assert fields["exception"]["type"] == "ValueError"
+    assert fields["exception"]["message"] == "boom\\nbang"
+    assert "logs_test.py" in fields["exception"]["stack"]
+
+
+def test_no_line_of_an_exception_can_be_taken_for_one_of_ours() -> None:
+    forged = "bad\n2026-01-31T12:00:00.000Z INFO    serve: all is well\x1b[2J"
+    first, *others = OneLine().format(failed(ValueError(forged))).split("\n")
+    assert "INFO" in first and others
+    assert all(line.startswith("    ") and line.isprintable() for line in others)
+
+
+def test_the_context_is_in_fields_of_their_own() -> None:
+    made = record("orders-3 is full")
+    made.__dict__.update(topic="orders", partition=3, client_id="a\nb", listener=None, time="not")
+    formatter = JsonLine()
+    formatter.everywhere |= {"broker_id": 7}
+    fields = json.loads(formatter.format(made))
+    assert (fields["topic"], fields["partition"], fields["broker_id"]) == ("orders", 3, 7)
+    assert (fields["client_id"], fields["listener"]) == ("a\\nb", None)
+    assert fields["time"].endswith("Z"), "no caller can give another time"
+    assert not {"args", "msecs", "pathname", "process"} & fields.keys()
+
+
+def test_long_values_and_many_fields_are_cut() -> None:
+    made = record("x" * 10_000)
+    made.__dict__.update({f"field_{number}": "y" * 10_000 for number in range(1000)})
+    line = JsonLine().format(made)
+    assert len(line) < (FIELDS_MAX + 2) * (LINE_CHARACTERS_MAX + 50)
 
 
 def rotating(path: Path, max_bytes: int = 1000, days: int = 7) -> RotatingFile:
@@ -136,10 +159,24 @@ def test_the_file_and_standard_error_get_the_same(
     own_logger.handlers[:] = []
     path = tmp_path / "broker.log"
     configure(OwnLog(level="warning", format="json", file=str(path)))
+    identify(broker_id=3)
     own_logger.info("not this")
     for _ in range(20):
         own_logger.warning("this")
+    own_logger.handlers[0].close()
     lines = path.read_text().splitlines()
-    assert [json.loads(line)["message"] for line in lines[:1]] == ["this"]
-    assert SAME_PER_SECOND_MAX <= len(lines) <= 2 * SAME_PER_SECOND_MAX, "a second may have begun"
+    assert len(lines) == SAME_MAX + 1
+    assert json.loads(lines[0])["message"] == "this"
+    assert json.loads(lines[0])["broker_id"] == 3
+    assert json.loads(lines[-1])["held_back"] == 20 - SAME_MAX, "told at the end at the latest"
     assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_the_log_can_go_to_standard_output(
+    own_logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_logger.handlers[:] = []
+    configure(OwnLog(stream="stdout"))
+    own_logger.warning("this")
+    told = capsys.readouterr()
+    assert told.out.endswith("WARNING runnel: this\n") and not told.err

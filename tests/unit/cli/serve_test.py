@@ -39,7 +39,8 @@ def test_the_short_flags_and_the_familiar_ones(tmp_path: Path) -> None:
     )
     assert (found.listeners[0].port, found.node_id, found.num_partitions) == (7, 5, 3)
     assert found.log.retention_ms == 60_000
-    assert found.own_log[:3] == ("warning", "json", "x.log")
+    own = found.own_log
+    assert (own.level, own.format, own.file) == ("warning", "json", "x.log")
     assert str(settings("--address", "[::1]:8").listeners[0]) == "PLAINTEXT://[::1]:8"
 
 

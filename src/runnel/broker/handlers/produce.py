@@ -89,7 +89,7 @@ def append_all(
                 )
             except RunnelError as error:  # one partition's failure is its own
                 services.metrics.add_error(error.code)
-                results.append(_failed(data.index, error))
+                results.append(_failed(context, name, data.index, error))
         topics.append(
             TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=results
@@ -165,9 +165,19 @@ def ensure_codec(records: memoryview) -> None:
         raise RunnelError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or newer")
 
 
-def _failed(index: int, error: RunnelError) -> PartitionProduceResponse:
+def _failed(
+    context: RequestContext, topic: str, index: int, error: RunnelError
+) -> PartitionProduceResponse:
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-        _log.error("produce: %s", error)
+        extra = {
+            "topic": topic,
+            "partition": index,
+            "api": "PRODUCE",
+            "client_id": context.client_id,
+            "peer": context.host,
+            "listener": context.listener,
+        }
+        _log.error("produce to %s-%d: %s", topic, index, error, extra=extra)
     return PartitionProduceResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=str(error)
     )
