@@ -152,7 +152,12 @@ def _page(language: str) -> list[str]:
 # The pages of docs/languages whose programs are built and run here, and what they need.
 LANGUAGE_PAGES = {
     "python": (),
+    "java": ("java", "mvn"),
+    "scala": ("java", "mvn"),
     "go": ("go",),
+    "rust": ("cargo", "cc", "make"),
+    "c": ("cc", "pkg-config", "dpkg"),
+    "node": ("node", "npm", "make", "g++"),
 }
 
 # Suites in their clients' own words: each prints its checks, one a line.

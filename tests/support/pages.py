@@ -26,6 +26,7 @@ INSTALL_TIMEOUT_S = 1_800.0  # librdkafka is compiled on whatever machine this i
 TIMEOUT_S = 300.0
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _TITLE = re.compile(r'^ title="([^"]+)"$')
 
 
@@ -140,9 +141,10 @@ def _run(
         text=True,
         timeout=timeout_s,
     )
-    # A page may leave out what goes to standard error.
-    out, err = (text.replace(address, ADDRESS) for text in (done.stdout, done.stderr))
+    printed = (_COLOUR.sub("", text) for text in (done.stdout, done.stderr))
+    out, err = (text.replace(address, ADDRESS) for text in printed)
     shown = example.output
+    # A page may leave out what goes to standard error.
     if done.returncode != 0 or not (agrees(shown, out) or agrees(shown, out + err)):
         raise PageError(
             f"{project.page.name}:{example.line}: {example.command}\n"
