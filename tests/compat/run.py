@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.compat.clients import BROKER_SUITES, DRIVERS, SUITES, Program
-from tests.compat.matrix import FAIL, Row, print_matrix, run_client
+from tests.compat.findings import disagreements
+from tests.compat.matrix import FAIL, NOT_APPLICABLE, SKIPPED, Row, print_matrix, run_client
 from tests.support.kafka_tools import ROOT, KafkaBroker, KafkaToolError
 from tests.support.process import BrokerProcess
 
@@ -98,7 +99,18 @@ def run_all(broker_name: str, wanted: set[str]) -> bool:
     if rows:
         print_matrix(rows)
     failed = any(cell.verdict == FAIL for row in rows for cell in row.cells.values())
-    return not failed and all(check.passed for check in checks)
+    undocumented = [line for row in rows for line in _undocumented(row)]
+    print("".join(f"{line}\n" for line in undocumented), end="")
+    return not failed and not undocumented and all(check.passed for check in checks)
+
+
+def _undocumented(row: Row) -> list[str]:
+    verdicts = {operation: cell.verdict for operation, cell in row.cells.items()}
+    if SKIPPED in verdicts.values():
+        return []
+    return disagreements(
+        row.client, {name for name in verdicts if verdicts[name] == NOT_APPLICABLE}
+    )
 
 
 def _broker(name: str, scratch: str) -> KafkaBroker | BrokerProcess:
