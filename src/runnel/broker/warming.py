@@ -8,9 +8,9 @@ told when they are warm. Rules:
     are never all taken;
   - what was warmed is sent unasked: asking again could go on forever where memory is short.
 
-The kernel is asked to read, and looked after every millisecond: a thread that waits for the disk
-would take the interpreter from the loop in the middle of somebody's produce. Only what has not come
-after `LOOKS_MAX` is waited for in a worker, and so are the few bytes of a lookup.
+The kernel is asked to read, and looked after every millisecond or two: a thread that waits for the
+disk would take the interpreter from the loop in the middle of somebody's produce. Only what has not
+come after `LOOKS_MAX` is waited for in a worker, and so are the few bytes of a lookup.
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from runnel.ports import Workers
 from runnel.types import FileSlice
 
 AT_ONCE: Final = 2
-LOOK_EVERY_S: Final = 0.001
 LOOKS_MAX: Final = 50
 
 
@@ -76,7 +75,7 @@ class Warming:
         try:
             file.begin_to_warm(position, size, reads_ahead=not self.courtesy.is_due())
             for _ in range(LOOKS_MAX):
-                await asyncio.sleep(LOOK_EVERY_S)
+                await asyncio.sleep(self.courtesy.piece_every_ms() / 1000)
                 if file.is_cached(position, size):
                     return None
         except OSError as error:

@@ -315,7 +315,7 @@ def test_what_the_kernel_brings_needs_no_worker(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("bytes_per_ms", "at_once_bytes"),
-    [(1, COLD_BYTES_MIN), (100_000, 200_000), (10_000_000, COLD_BYTES_MAX)],
+    [(1, COLD_BYTES_MIN), (100_000, 400_000), (10_000_000, COLD_BYTES_MAX)],
 )
 def test_readers_give_way_to_producers(bytes_per_ms: int, at_once_bytes: int) -> None:
     """Small pieces, nothing read ahead; but a reader can always catch up with the producers."""
