@@ -3,15 +3,16 @@
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from runnel.cli.exposition import ExpositionError, Scrape, parse
-from runnel.cli.metrics_views import by_subject, chosen, document, lines_of
 from runnel.cli.output import AsJson, CommandError, examples, show_json, show_line, show_table
-from runnel.cli.rates import Interval
 from runnel.cli.scraping import ReadyFile, UnansweredError, Url, metrics_url, scrape_text
+
+if TYPE_CHECKING:  # other commands start without these
+    from runnel.cli.exposition import Scrape
+    from runnel.cli.rates import Interval
 
 INTERVAL_MIN_S: Final = 0.1
 INTERVAL_MAX_S: Final = 3600.0
@@ -51,6 +52,9 @@ def metrics(
     ] = False,
 ) -> None:
     """Show what a broker measures now: totals, and rates over a second."""
+    from runnel.cli.metrics_views import chosen, document
+    from runnel.cli.rates import Interval
+
     _ensure_sensible(interval, watch, as_json, prometheus)
     found = metrics_url(url, ready_file)
     wanted = names or []
@@ -79,8 +83,10 @@ def metrics(
         time.sleep(interval)
 
 
-def read(url: str, text: str, wanted: Iterable[str] | None = None) -> Scrape:
+def read(url: str, text: str, wanted: Iterable[str] | None = None) -> "Scrape":
     """The scrape. Raises UnansweredError for what is none."""
+    from runnel.cli.exposition import ExpositionError, parse
+
     try:
         scrape = parse(text, None if wanted is None else frozenset(wanted))
     except ExpositionError as error:
@@ -116,7 +122,9 @@ def _some(families: list[str], names: Sequence[str]) -> list[str]:
     return families
 
 
-def _show(span: Interval, families: Sequence[str], names: Sequence[str], clear: bool) -> None:
+def _show(span: "Interval", families: Sequence[str], names: Sequence[str], clear: bool) -> None:
+    from runnel.cli.metrics_views import by_subject, lines_of
+
     if clear:
         sys.stdout.write("\x1b[H\x1b[2J")
     rows: list[tuple[str, ...]] = []
@@ -129,7 +137,7 @@ def _show(span: Interval, families: Sequence[str], names: Sequence[str], clear: 
     show_table(COLUMNS, rows)
 
 
-def _lines_about(text: str, families: Sequence[str], scrape: Scrape) -> list[str]:
+def _lines_about(text: str, families: Sequence[str], scrape: "Scrape") -> list[str]:
     """The lines of the text that belong to these metrics, as they are."""
     wanted = {name for family in families for name in scrape.samples_of(family)}
     wanted.update(families)

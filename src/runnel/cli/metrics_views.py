@@ -90,7 +90,7 @@ def _plain_rows(interval: Interval, family: str) -> Iterator[tuple[str, str, str
     is_counter = interval.after.kinds.get(family) == "counter"
     rates = interval.rates(family) if is_counter else {}
     for label_text, value in interval.after.of(family).items():
-        rate = rates.get(label_text)
+        rate = rates.get(label_text) if value else None  # what never was has no rate worth a look
         now = "" if rate is None else f"{quantity(family, rate)}/s"
         yield labels_shown(label_text), quantity(family, value), now
 
@@ -129,7 +129,7 @@ def quantity(family: str, value: float) -> str:
     if name.endswith(("_time_seconds", "_timestamp_seconds")):
         return _moment(value)
     if name.endswith("_seconds"):
-        return seconds_text(value) if value < 120 else duration_text(value)
+        return "0 s" if value == 0 else seconds_text(value) if value < 120 else duration_text(value)
     return f"{value:,.0f}" if value == int(value) else count_text(value)
 
 

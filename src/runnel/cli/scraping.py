@@ -10,7 +10,7 @@ import typer
 from runnel.cli.output import EXIT_FAILED, CommandError
 
 URL_VARIABLE: Final = "RUNNEL_METRICS_URL"
-DEFAULT_URL: Final = "http://127.0.0.1:9644/metrics"
+DEFAULT_URL: Final = "http://127.0.0.1:9644/metrics"  # as the default of runnel.http.listener
 TIMEOUT_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 512 << 20  # some three million lines
 READY_FILE_BYTES_MAX: Final = 1 << 16
