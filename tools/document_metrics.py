@@ -61,7 +61,7 @@ def _alert(name: str, rule: dict[str, dict[str, str]]) -> str:
     description = _without_templates(rule["annotations"]["description"])
     return (
         f"### {name}\n\n{rule['labels']['severity'].capitalize()}{when}:\n\n"
-        f"```promql\n{rule['expr']}\n```\n\n{description}\n"
+        f"<!-- run by make e2e -->\n```promql\n{rule['expr']}\n```\n\n{description}\n"
     )
 
 
