@@ -10,7 +10,7 @@ COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e plugin docs planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e deploy plugin docs planted faults lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -104,6 +104,10 @@ docs: $(STAMP) ## the documentation as a site in build/site (ARGS=serve shows it
 
 e2e: $(STAMP) ## a real Prometheus scrapes brokers and sends the alerts (Debian's, downloaded once)
 	$(BIN)/python -m pytest -q tests/e2e $(ARGS)
+
+deploy: $(STAMP) ## the image's own steps, run without Docker (root on Linux), its entry point probed
+	$(BIN)/python -m pytest -q tests/deploy
+	$(BIN)/python -m tests.deploy.run $(ARGS)
 
 plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own
 	$(BIN)/python -m tests.plugin.run $(ARGS)

@@ -8,7 +8,7 @@ from runnel.config.definition import Definition
 from runnel.config.kafka_names import KAFKA_NAMES
 from runnel.config.meanings import meaning
 from runnel.config.registry import BROKER, GROUP, TOPIC
-from runnel.config.spellings import ADDRESS, FAMILIAR, HOST, PORT, SECTIONS, VARIABLES
+from runnel.config.spellings import ADDRESS, ADVERTISED, FAMILIAR, HOST, PORT, SECTIONS, VARIABLES
 from runnel.config.support import AWAITED, REASONED_DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,7 +18,12 @@ OPENING = ROOT / "tools/configuration-opening.md"
 KAFKA_DEFAULTS = {d.name: d.default for d in KAFKA_NAMES if d.scope == "broker"}
 MOST = str(2**63 - 1)
 CHANGES = {"read-only": "at start", "per-broker": "per broker", "cluster-wide": "while running"}
-PARTS = {HOST: "the host in `listeners`", PORT: "the port in `listeners`", ADDRESS: "`listeners`"}
+PARTS = {
+    HOST: "the host in `listeners`",
+    PORT: "the port in `listeners`",
+    ADDRESS: "`listeners`",
+    ADVERTISED: "the host (and port) in `advertised.listeners`",
+}
 # Where the underscores are read as dots, and the setting is not called so.
 SHOWN_TOO = ("broker_id", "min_insync_replicas", "log_retention_hours", "max_connections")
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from runnel.broker.cleaning_process import ProcessRewriter
 from runnel.broker.listener import Listeners
+from runnel.broker.reachable import look_after
 from runnel.broker.server import Broker, Ports, Progress, build
 from runnel.broker.system import SystemClock, ThreadWorkers, boot_id
 from runnel.cluster.sqlite import SqliteStore
@@ -61,6 +62,7 @@ async def run_broker(
             await _unless(stop, broker.start(tasks, told), settings.log_dirs[0])
             listeners.start()
             _tell_elsewhere([f"{at.host}:{at.port}" for at in told], listeners.addresses)
+            look_after(settings.listeners, told)
             on_ready(broker, listeners.addresses)
             await stop.wait()
             _log.info("stopping")

@@ -1,4 +1,4 @@
-"""The commands of `runnel` but for `serve`, which is only listed here: see `__main__`.
+"""The commands of `runnel` but for `serve` and `health`, only listed here: see `__main__`.
 
 One file per command group, each with a `typer.Typer` of its own that is hung in below. Commands
 return nothing, print through `cli.output`, and raise `CommandError` for what a user can mend.
@@ -83,6 +83,14 @@ def serve(context: typer.Context) -> None:
     from runnel.cli.serve import main as run_broker
 
     raise typer.Exit(run_broker(context.args))
+
+
+@app.command(context_settings=_PASSED_ON)
+def health(context: typer.Context) -> None:
+    """Ask whether a broker answers, for probes: status 0 or 1."""
+    from runnel.cli.health import main as ask
+
+    raise typer.Exit(ask(context.args))
 
 
 @app.command(context_settings=_PASSED_ON)

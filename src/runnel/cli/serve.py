@@ -22,6 +22,7 @@ from runnel import __version__
 from runnel.broker.running import StoppedError, run_broker
 from runnel.broker.server import Broker
 from runnel.broker.system import process_age_ms, run, tune_collector
+from runnel.cli import notify
 from runnel.cli.limits import ensure_standard_streams, within_file_limit
 from runnel.cli.logs import configure, identify, presentable
 from runnel.cli.preflight import ensure_possible
@@ -57,6 +58,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--host", help="address to listen on (default 127.0.0.1)")
     add("-p", "--port", help="port to listen on, 0 picks a free one (default 9092)")
     add("--address", metavar="HOST:PORT", help="both of them")
+    add("--advertised-host", metavar="HOST[:PORT]", help="address that clients are told to use")
     add("--data-dir", metavar="FOLDER", help="where the data is kept (default runnel-data)")
     add("-b", "--broker-id", metavar="N", help="number of this broker (default 0)")
     add("-c", "--config", type=Path, metavar="FILE", help="a .yaml, .json or .properties file")
@@ -70,8 +72,8 @@ def arguments() -> argparse.ArgumentParser:
 
 
 FLAGS = (
-    *("--host", "--port", "--address", "--data-dir", "--broker-id", "--retention-seconds"),
-    *("--log-level", "--log-format", "--log-file"),
+    *("--host", "--port", "--address", "--advertised-host", "--data-dir", "--broker-id"),
+    *("--retention-seconds", "--log-level", "--log-format", "--log-file"),
 )
 
 
@@ -176,6 +178,7 @@ async def _serve(settings: Settings, ready_file: Path | None, phase: _Phase) -> 
         identify(cluster_id=broker.cluster_id)
         tune_collector()
         _tell_ready(addresses, broker.settings, ready_file)
+        notify.ready(addresses)
 
     await run_broker(settings, stop, on_ready, progress=_Progress(stop))
 
@@ -183,6 +186,7 @@ async def _serve(settings: Settings, ready_file: Path | None, phase: _Phase) -> 
 def _on_signal(stop: asyncio.Event, number: int) -> None:
     if stop.is_set():
         os._exit(128 + number)
+    notify.stopping()
     stop.set()
 
 
@@ -216,3 +220,4 @@ class _Progress:
         if now - self._told >= PROGRESS_EVERY_S:
             self._told = now
             _log.info("opening logs: %d of %d, now %s", done, total, name)
+            notify.opening(done, total)

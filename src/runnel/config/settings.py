@@ -358,7 +358,10 @@ def _listeners(
         if listener.name not in names:
             raise ConfigError(f"advertised.listeners: {listener.name} is not among the listeners")
         if listener.host in ("0.0.0.0", "::"):
-            raise ConfigError(f"advertised.listeners: no client can reach {listener.host}")
+            raise ConfigError(
+                f"advertised.listeners: no client can reach {listener.host}; name the host that"
+                f" clients know, as in {listener.name}://broker.example:{listener.port}"
+            )
     told = {listener.name: listener for listener in advertised}
     every = tuple(told.get(listener.name, _reachable(listener)) for listener in listeners)
     return tuple(listeners), every

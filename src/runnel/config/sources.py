@@ -14,7 +14,16 @@ from typing import Final, NamedTuple
 from runnel.config.definition import ConfigError
 from runnel.config.files import Given, read_file
 from runnel.config.registry import BROKER, is_sensitive, suggestion
-from runnel.config.spellings import ADDRESS, FAMILIAR, HOST, PORT, VARIABLES, Meant, meant_by
+from runnel.config.spellings import (
+    ADDRESS,
+    ADVERTISED,
+    FAMILIAR,
+    HOST,
+    PORT,
+    VARIABLES,
+    Meant,
+    meant_by,
+)
 from runnel.config.support import BROKER_SYNONYMS
 
 ENVIRONMENT_PREFIX: Final = "RUNNEL_"
@@ -34,7 +43,11 @@ _ONE_THING = (
     ("node.id", "broker.id"),
     ("log.dirs", "log.dir"),
 )
-_PART_NAMES = {HOST: "the host to listen on", PORT: "the port to listen on"}
+_PART_NAMES = {
+    HOST: "the host to listen on",
+    PORT: "the port to listen on",
+    ADVERTISED: "the host that clients are told",
+}
 
 
 class Gathered(NamedTuple):
@@ -54,6 +67,7 @@ def gather(flags: Mapping[str, str], environ: Mapping[str, str], file: Path | No
     ):
         _lay_over(values, _settled(source))
     _listeners(values)
+    _advertised(values)
     warnings = [
         f"{given.origin} is used, it sets {_PART_NAMES.get(name, name)}"
         for given in plain
@@ -102,6 +116,9 @@ def _settled(source: Iterable[Given]) -> dict[str, str]:
     for part in (HOST, PORT):
         if part in values and "listeners" in values:
             raise _both(first["listeners"], first[part], "say where to listen")
+    if ADVERTISED in values and "advertised.listeners" in values:
+        both = first["advertised.listeners"], first[ADVERTISED]
+        raise _both(*both, "say what clients are told")
     return values
 
 
@@ -164,6 +181,10 @@ def _lay_over(values: dict[str, str], source: Mapping[str, str]) -> None:
         values.pop(PORT, None)
     elif HOST in source or PORT in source:  # half an address leaves the other half
         values.pop("listeners", None)
+    if "advertised.listeners" in source:
+        values.pop(ADVERTISED, None)
+    elif ADVERTISED in source:
+        values.pop("advertised.listeners", None)
     values |= source
 
 
@@ -176,6 +197,31 @@ def _listeners(values: dict[str, str]) -> None:
     if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
         raise ConfigError(f"{port[:100]!r} is not a port: it must be between 0 and 65535")
     values["listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _advertised(values: dict[str, str]) -> None:
+    """`host`, or `host:port` where the port is another outside. Raises ConfigError."""
+    if ADVERTISED not in values:
+        return
+    told = values.pop(ADVERTISED).strip()
+    listeners = values.get("listeners", f"PLAINTEXT://:{DEFAULT_PORT}").split(",")
+    if len(listeners) > 1:
+        raise ConfigError(
+            "--advertised-host is for one listener, and there are several; name the address of each"
+            " in advertised.listeners"
+        )
+    name, _, bound = listeners[0].partition("://")
+    if told.startswith("["):
+        host, _, port = told[1:].partition("]")
+        port = port.removeprefix(":")
+    elif told.count(":") == 1:
+        host, _, port = told.partition(":")
+    else:  # a name, or an address of IPv6 without a port
+        host, port = told, ""
+    if not host:
+        raise ConfigError(f"--advertised-host: {told[:200]!r} names no host")
+    port = port or bound.rpartition(":")[2]
+    values["advertised.listeners"] = f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _split(address: str) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 A spelling is looked up as it stands, then with `_` and `-` read as dots, then without the section
 that a nested file put before it (`server: {max_connections: 5}`), then under `runnel.`. Addresses
-are in parts (HOST, PORT, ADDRESS) until `sources` has seen every source; then they are `listeners`.
+are in parts (HOST, PORT, ADDRESS, ADVERTISED) until `sources` has seen every source; then they are
+`listeners` and `advertised.listeners`.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from runnel.config.registry import BROKER
 HOST: Final = "(host)"
 PORT: Final = "(port)"
 ADDRESS: Final = "(address)"
+ADVERTISED: Final = "(advertised host)"
 SECTIONS: Final = ("broker", "log", "logging", "network", "server", "storage")
 
 _STORAGES = {"in_memory": "memory", "in-memory": "memory", "memory": "memory"}
@@ -49,6 +51,8 @@ class Meant(NamedTuple):
 # A key with a dot counts only inside that section.
 FAMILIAR: dict[str, Meant] = {
     "address": Meant(ADDRESS),
+    "advertised_host": Meant(ADVERTISED),
+    "advertised_host_name": Meant(ADVERTISED),
     "auto_create_topics": Meant("auto.create.topics.enable"),
     "bind_address": Meant(HOST),
     "data_dir": Meant("log.dirs"),

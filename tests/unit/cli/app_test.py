@@ -11,7 +11,7 @@ import typer.main
 from runnel import __version__
 from runnel.cli.app import app, main
 
-READ_BY_ARGPARSE = {"serve", "bench"}
+READ_BY_ARGPARSE = {"serve", "bench", "health"}
 
 
 def commands() -> Iterator[tuple[str, Any]]:  # the framework's class of a command is private

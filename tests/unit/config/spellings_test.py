@@ -8,7 +8,7 @@ import pytest
 from runnel.config.definition import ConfigError
 from runnel.config.registry import BROKER
 from runnel.config.settings import load
-from runnel.config.spellings import ADDRESS, FAMILIAR, HOST, PORT, VARIABLES
+from runnel.config.spellings import ADDRESS, ADVERTISED, FAMILIAR, HOST, PORT, VARIABLES
 
 
 def given(
@@ -72,7 +72,7 @@ def test_a_familiar_spelling_sets_what_it_means(
 
 def test_every_spelling_means_a_setting_that_there_is() -> None:
     for meant in (*FAMILIAR.values(), *VARIABLES.values()):
-        assert meant.name in BROKER or meant.name in (HOST, PORT, ADDRESS)
+        assert meant.name in BROKER or meant.name in (HOST, PORT, ADDRESS, ADVERTISED)
 
 
 def test_variables_of_containers() -> None:
@@ -183,3 +183,42 @@ def test_a_yaml_bomb_and_its_secrets(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not YAML: .*line 1") as raised:
         load({}, {}, file)
     assert "s3cret" not in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "listeners", "told"),
+    [
+        ("broker.example", "PLAINTEXT://0.0.0.0:9092", "PLAINTEXT://broker.example:9092"),
+        ("broker.example:29092", "PLAINTEXT://0.0.0.0:9092", "PLAINTEXT://broker.example:29092"),
+        ("2001:db8::7", "PLAINTEXT://[::]:9092", "PLAINTEXT://[2001:db8::7]:9092"),
+        ("[2001:db8::7]:1", "PLAINTEXT://[::]:9092", "PLAINTEXT://[2001:db8::7]:1"),
+        ("broker.example", "PLAINTEXT://0.0.0.0:0", "PLAINTEXT://broker.example:0"),
+    ],
+)
+def test_the_host_that_clients_are_told(host: str, listeners: str, told: str) -> None:
+    for spelling in ("--advertised-host", "advertised_host"):
+        found, _ = load({spelling: host, "listeners": listeners}, {}, None)
+        assert [str(each) for each in found.advertised_listeners] == [told]
+    found, _ = load({}, {"RUNNEL_ADVERTISED_HOST": host, "RUNNEL_LISTENERS": listeners}, None)
+    assert [str(each) for each in found.advertised_listeners] == [told]
+
+
+def test_the_host_that_clients_are_told_must_be_plain() -> None:
+    several = "A://:1,B://:2"
+    protocols = "A:PLAINTEXT,B:PLAINTEXT"
+    with pytest.raises(ConfigError, match=r"name the address of each in advertised\.listeners"):
+        load(
+            {
+                "--advertised-host": "x",
+                "listeners": several,
+                "listener.security.protocol.map": protocols,
+            },
+            {},
+            None,
+        )
+    with pytest.raises(ConfigError, match="both say what clients are told"):
+        load({"--advertised-host": "x", "advertised.listeners": "PLAINTEXT://y:1"}, {}, None)
+    later, _ = load(
+        {"--advertised-host": "x"}, {"RUNNEL_ADVERTISED_LISTENERS": "PLAINTEXT://y:1"}, None
+    )
+    assert str(later.advertised_listeners[0]) == "PLAINTEXT://x:9092", "a flag wins"
