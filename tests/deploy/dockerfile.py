@@ -30,7 +30,7 @@ class Instruction(NamedTuple):
 
     @property
     def pairs(self) -> dict[str, str]:
-        return dict(word.split("=", 1) for word in self.words)  # type: ignore[misc]  # two parts
+        return dict(word.split("=", 1) for word in self.words)
 
 
 class Stage(NamedTuple):

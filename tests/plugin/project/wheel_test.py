@@ -23,15 +23,15 @@ def test_the_hot_path_is_compiled(name: str) -> None:
 
 def test_the_command_serves(tmp_path: Path) -> None:
     ready = tmp_path / "ready.json"
-    command = [RUNNEL, "serve", "--port", "0", "--data-dir", tmp_path / "data"]
-    broker = subprocess.Popen([*command, "--ready-file", ready])
+    command = [str(RUNNEL), "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    broker = subprocess.Popen([*command, "--ready-file", str(ready)])
     try:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not ready.exists() and broker.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         address = json.loads(ready.read_text())["kafka"][0]
         asked = subprocess.run(
-            [RUNNEL, "health", "-b", address], capture_output=True, text=True, timeout=30
+            [str(RUNNEL), "health", "-b", address], capture_output=True, text=True, timeout=30
         )
         assert (asked.returncode, asked.stdout) == (0, f"{address} answers\n")
         broker.terminate()
