@@ -1,0 +1,251 @@
+"""Places in partitions: commit, seek, pause, lag. What an offset means is said in `offsets`."""
+
+import time
+from collections.abc import Iterable
+
+from runnel.client.backoff import Backoff
+from runnel.client.configuration import OffsetResetPolicy
+from runnel.client.dependency import confluent_kafka
+from runnel.client.failures import (
+    ClientTimeoutError,
+    CommitError,
+    ConfigurationError,
+    error_of,
+    explained,
+)
+from runnel.client.inbox import Inbox, KafkaException, Place
+from runnel.client.message import Message
+from runnel.client.offsets import EARLIEST, LATEST, Offsets, Partition, TopicPartition, checked
+
+_LOGICAL = {EARLIEST: confluent_kafka.OFFSET_BEGINNING, LATEST: confluent_kafka.OFFSET_END}
+_COMMIT_AGAIN = {
+    "REQUEST_TIMED_OUT",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "UNSTABLE_OFFSET_COMMIT",
+    "_TRANSPORT",
+    "_TIMED_OUT",
+    "_WAIT_COORD",
+}
+
+
+class Committing(Inbox):
+    """Not for use by itself: see `Consumer`."""
+
+    @property
+    def _timeout_s(self) -> float:
+        return self.config.request_timeout_ms / 1000
+
+    # Commit
+
+    def commit(self, offsets: Offsets | Message | None = None) -> None:
+        """Commit, and wait until it is done: all that was handed out, or what is given.
+
+        Given are a message that was handled, or `{(topic, partition): offset}` with the offset of
+        the next message to read. What may succeed later is tried again, for `request_timeout_ms`.
+        """
+        if self.config.group_id is None:
+            raise ConfigurationError("nothing can be committed without a group_id")
+        if isinstance(offsets, Message):
+            offsets = {offsets.topic_partition: offsets.next_offset}
+        places = self.offsets_to_commit(offsets)
+        if places:
+            self._commit(places)
+            self._committed(places)
+
+    def offsets_to_commit(self, offsets: Offsets | None = None) -> list[Place]:
+        """The given ones, or of all that was handed out since the last commit."""
+        if offsets is None:
+            self._handout.all_is_handled()
+            self._handout.settle()
+            offsets = self._handout.uncommitted
+        return [
+            Place(topic, partition, offset)
+            for (topic, partition), offset in checked(offsets).items()
+        ]
+
+    def offsets_were_committed(self) -> None:
+        """By a transaction, all that was handed out."""
+        self._handout.uncommitted.clear()
+
+    def _committed(self, places: list[Place]) -> None:
+        waiting = self._handout.uncommitted
+        for place in places:
+            if waiting.get((place.topic, place.partition), -1) <= place.offset:
+                waiting.pop((place.topic, place.partition), None)
+
+    def _commit(self, places: list[Place]) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        for wait_s in Backoff(first_ms=50, max_ms=1000).waits_s():
+            try:
+                results = self.raw.commit(offsets=places, asynchronous=False) or []
+                failed = [result.error for result in results if result.error is not None]
+                if not failed:
+                    return
+                error = failed[0]
+            except KafkaException as exception:
+                error = error_of(exception)
+            if error.name() not in _COMMIT_AGAIN or time.monotonic() + wait_s > deadline:
+                raise explained(error, "the offsets were not committed", CommitError)
+            time.sleep(wait_s)
+
+    def store_handled(self) -> None:
+        """All that was handed out was handled: the next automatic commit may have it."""
+        self._handout.all_is_handled()
+        self.store()
+
+    def store(self) -> None:
+        """Give librdkafka what was handled, for its next automatic commit."""
+        handout = self._handout
+        handout.settle()
+        if not self.config.enable_auto_commit or self.config.group_id is None:
+            return
+        for (topic, partition), offset in handout.uncommitted.items():
+            try:
+                self.raw.store_offsets(offsets=[Place(topic, partition, offset)])
+            except KafkaException as exception:
+                if error_of(exception).name() != "_STATE":  # not ours any more
+                    raise explained(error_of(exception), "offsets were not stored") from None
+        handout.uncommitted.clear()
+
+    def committed(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
+        """What the group has committed: the next message to read, of those that have it."""
+        wanted = list(self._assigned if partitions is None else partitions)
+        if not wanted:
+            return {}
+        try:
+            places = self.raw.committed([Place(*one) for one in wanted], timeout=self._timeout_s)
+        except KafkaException as exception:
+            raise explained(error_of(exception), "committed offsets are unknown") from None
+        return {
+            TopicPartition(at.topic, at.partition): at.offset for at in places if at.offset >= 0
+        }
+
+    # Seek
+
+    def seek(self, topic: str, partition: int, offset: int | str) -> None:
+        """Read next from this offset, from "earliest" or from "latest".
+
+        A partition that is not assigned yet starts there when it is. Nothing is committed by this.
+        """
+        if isinstance(offset, str) and offset not in _LOGICAL:
+            raise ConfigurationError(f"seek to an offset, {EARLIEST!r} or {LATEST!r}")
+        place = _LOGICAL[offset] if isinstance(offset, str) else offset
+        if isinstance(offset, int):
+            checked({(topic, partition): offset})
+        if (topic, partition) not in self._assigned:
+            self._start_at[topic, partition] = place
+            return
+        self._handout.drop([(topic, partition)])
+        self._end_seen.pop((topic, partition), None)
+        self._seek({(topic, partition): place})
+
+    def _seek(self, places: Offsets) -> None:
+        """A partition that was assigned just now is sought when librdkafka has begun to read it."""
+        deadline = time.monotonic() + self._timeout_s
+        for (topic, partition), offset in places.items():
+            while True:
+                try:
+                    self.raw.seek(Place(topic, partition, offset))
+                    break
+                except KafkaException as exception:
+                    error = error_of(exception)
+                    if error.name() != "_STATE" or time.monotonic() > deadline:
+                        raise explained(error, f"{topic}-{partition} was not sought") from None
+                    time.sleep(0.01)
+            if offset >= 0:
+                self._handout.read[topic, partition] = offset
+
+    def seek_to_time(self, timestamp_ms: int) -> None:
+        """Read all assigned partitions next from the first message of that time or later."""
+        wanted = [Place(*partition, timestamp_ms) for partition in self._assigned]
+        try:
+            places = self.raw.offsets_for_times(wanted, timeout=self._timeout_s)
+        except KafkaException as exception:
+            raise explained(error_of(exception), "no offsets for that time") from None
+        for place in places:
+            self.seek(place.topic, place.partition, LATEST if place.offset < 0 else place.offset)
+
+    def seek_to_committed(self) -> None:
+        """Read again all that was handed out and not committed."""
+        self._handout.all_is_handled()
+        self._handout.settle()
+        moved = list(self._handout.read)
+        committed = self.committed(moved)
+        first = EARLIEST if self.config.auto_offset_reset is OffsetResetPolicy.EARLIEST else LATEST
+        for topic, partition in moved:
+            self.seek(topic, partition, committed.get((topic, partition), first))
+
+    # Pause
+
+    def pause(self, partitions: Iterable[Partition] | None = None) -> None:
+        """Hand out nothing of these, by default of all, until `resume`."""
+        wanted = list(self._assigned if partitions is None else partitions)
+        waiting = self._handout.take_back_waiting(wanted)
+        self.raw.pause([Place(*partition) for partition in wanted])
+        self._seek(waiting)
+
+    def resume(self, partitions: Iterable[Partition] | None = None) -> None:
+        wanted = self._assigned if partitions is None else partitions
+        self.raw.resume([Place(*partition) for partition in wanted])
+
+    # Where we are
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset of the next message that will be handed out."""
+        known = self._handout.positions().get((topic, partition))
+        return self._start_of((topic, partition)) if known is None else known
+
+    def lag(self) -> dict[Partition, int]:
+        """How many messages of each assigned partition have not been handed out yet."""
+        found: dict[Partition, int] = {}
+        positions = self._handout.positions()
+        for partition in list(self._assigned):
+            _, end = self._ends_of(partition)
+            position = positions.get(partition)
+            position = self._start_of(partition) if position is None else position
+            found[TopicPartition(*partition)] = max(end - position, 0)
+        return found
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first offset that is kept and the end, where the next message will be written."""
+        return self._ends_of((topic, partition))
+
+    def ends_ahead(self) -> dict[Partition, int]:
+        """The ends, as they are now, of the assigned partitions that have not been read so far."""
+        return {
+            partition: self._ends_of(partition)[1]
+            for partition, lag in self.lag().items()
+            if lag > 0
+        }
+
+    def still_ahead(self, ends: Offsets) -> dict[Partition, int]:
+        """Those of the partitions that are still ours and have not been read to these ends.
+
+        librdkafka says so where the end has no message: a marker or what compaction has removed.
+        """
+        positions = self._handout.positions()
+        return {
+            partition: end
+            for partition, end in ends.items()
+            if partition in self._assigned
+            and max(positions.get(partition, 0), self._end_seen.get(partition, 0)) < end
+        }
+
+    def _start_of(self, partition: Partition) -> int:
+        committed = {} if self.config.group_id is None else self.committed([partition])
+        start, end = self._ends_of(partition)
+        first = end if self.config.auto_offset_reset is OffsetResetPolicy.LATEST else start
+        return committed.get(partition, first)
+
+    def _ends_of(self, partition: Partition) -> tuple[int, int]:
+        try:
+            ends = self.raw.get_watermark_offsets(Place(*partition), timeout=self._timeout_s)
+        except KafkaException as exception:
+            raise explained(
+                error_of(exception), f"the ends of {partition[0]} are unknown"
+            ) from None
+        if ends is None:
+            raise ClientTimeoutError(f"the ends of {partition[0]} are unknown: no answer in time")
+        return ends

@@ -1,0 +1,218 @@
+"""The blocking consumer."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from runnel.client.committing import Committing
+from runnel.client.failures import ClientTimeoutError, ConfigurationError
+from runnel.client.inbox import RebalanceListener
+from runnel.client.message import Message
+from runnel.client.offsets import Partition, TopicPartition
+
+POLL_TIMEOUT_S = 1.0
+UNTIL_END_TIMEOUT_S = 60.0
+END_SLICE_S = 0.1
+
+
+class Consumer(Committing):
+    """Reads messages, alone or as a member of a group; for one thread, except for `stop`.
+
+        with Consumer(ConsumerConfig("localhost:9092", group_id="billing")) as consumer:
+            consumer.subscribe("orders")
+            for message in consumer:
+                print(message.offset, message.value)
+
+    A group goes on where it stopped. A message counts as handled when the next one is asked for; a
+    block that ends with an error does not count the messages it had in hand, so that they are read
+    again.
+    """
+
+    _is_stopping = False
+
+    def start(self) -> Self:
+        """Wait for a first answer of a broker; `with` does it. Raises BrokerUnavailableError."""
+        self.reach()
+        return self
+
+    def subscribe(
+        self,
+        topics: str | Sequence[str],
+        partitions: int | Sequence[int] | None = None,
+        *,
+        on_assign: RebalanceListener | None = None,
+        on_revoke: RebalanceListener | None = None,
+        on_lost: RebalanceListener | None = None,
+    ) -> None:
+        """Read these topics, as the group shares them out, or these partitions of one topic.
+
+        A topic that starts with `^` is a regular expression. Without a group all partitions are
+        read. `on_assign`, `on_revoke` and `on_lost` are called by `poll` with lists of
+        `TopicPartition`; in `on_revoke` offsets can still be committed.
+        """
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if not names:
+            raise ConfigurationError("no topic was given to subscribe")
+        if partitions is not None:
+            if len(names) != 1:
+                raise ConfigurationError("partitions are given for one topic at a time")
+            wanted = [partitions] if isinstance(partitions, int) else partitions
+            self.assign([(names[0], index) for index in wanted])
+        elif self.config.group_id is None:
+            self.assign(self.partitions_of(names))
+        else:
+            self.subscribe_to(names, on_assign, on_revoke, on_lost)
+
+    def unsubscribe(self) -> None:
+        """Give all partitions back; what was handled can still be committed before."""
+        self.store_handled()
+        if self._is_manual:
+            self.raw.unassign()
+        else:
+            self.raw.unsubscribe()
+        self._forget(self.assignment())
+        self._is_subscribed = False
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that this consumer reads now; none before the first `poll` in a group."""
+        return [TopicPartition(*partition) for partition in self._assigned]
+
+    # Reading
+
+    def poll(
+        self, timeout_s: float = POLL_TIMEOUT_S, max_records: int | None = None
+    ) -> list[Message]:
+        """The next messages, `max_poll_records` at most; none if none came in time."""
+        limit = self.config.max_poll_records if max_records is None else max_records
+        if self._handout.is_empty:
+            self._refill(limit, timeout_s)
+        return self._handout.take(limit)
+
+    def consume_one(self, timeout_s: float = POLL_TIMEOUT_S) -> Message | None:
+        """The next message, or None if none came in time."""
+        if self._handout.is_empty:
+            self._refill(self.config.max_poll_records, timeout_s)
+            if self._handout.is_empty:
+                return None
+        return self._handout.take_one()
+
+    def _refill(self, limit: int, timeout_s: float) -> None:
+        self.store_handled()
+        self._handout.put(self.fetch(limit, timeout_s))
+
+    def messages(self, idle_timeout_s: float | None = None) -> Iterator[Message]:
+        """One message after the other, until `stop`, or until none came for `idle_timeout_s`."""
+        self._is_stopping = False
+        handout, stored_at = self._handout, time.monotonic()
+        interval_s = self.config.auto_commit_interval_ms / 2000
+        while not self._is_stopping:
+            if handout.is_empty:
+                message = self._wait_for_one(idle_timeout_s)
+                if message is None:
+                    return
+            else:
+                message = handout.take_one()
+            yield message
+            if (now := time.monotonic()) - stored_at > interval_s:
+                self.store_handled()
+                stored_at = now
+
+    def _wait_for_one(self, idle_timeout_s: float | None) -> Message | None:
+        started = time.monotonic()
+        while not self._is_stopping:
+            timeout_s = POLL_TIMEOUT_S
+            if idle_timeout_s is not None:
+                timeout_s = min(timeout_s, started + idle_timeout_s - time.monotonic())
+            message = self.consume_one(max(timeout_s, 0))
+            if message is not None:
+                return message
+            if idle_timeout_s is not None and time.monotonic() - started >= idle_timeout_s:
+                break
+        return None
+
+    def until_end(self, timeout_s: float = UNTIL_END_TIMEOUT_S) -> Iterator[Message]:
+        """All messages up to the ends of the partitions as they are now, then stop.
+
+        In a group: of the partitions that it gets first. What is written meanwhile is left for
+        later. Raises ClientTimeoutError if the ends are not reached in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        ends: dict[Partition, int] | None = None
+        while True:
+            if ends is None and self._assigned:
+                ends = self.ends_ahead()
+            if ends is not None and self.is_drained:
+                ends = self.still_ahead(ends)
+            if ends is not None and not ends:
+                return
+            if self.is_drained:
+                if time.monotonic() > deadline:
+                    raise end_not_reached(ends, timeout_s)
+                self._refill(self.config.max_poll_records, END_SLICE_S)
+            elif ends is not None:
+                message = self._handout.take_one()
+                yield message
+                partition = (message.topic, message.partition)
+                if message.next_offset >= ends.get(partition, message.next_offset + 1):
+                    del ends[partition]
+
+    def __iter__(self) -> Iterator[Message]:
+        return self.messages()
+
+    def start_consuming(
+        self, callback: Callable[[Message], Any], *, idle_timeout_s: float | None = None
+    ) -> None:
+        """Call it with each message, until it returns False or somebody calls `stop`.
+
+        What it raises ends this call, and the message is not counted as handled; to go on with the
+        next one instead, see `DeadLetters`.
+        """
+        for message in self.messages(idle_timeout_s):
+            if callback(message) is False:
+                break
+        self.all_is_handled()
+
+    def stop(self) -> None:
+        """End a running iteration or `start_consuming` soon; from any thread or signal handler."""
+        self._is_stopping = True
+
+    # The end
+
+    def close(self) -> None:
+        """Commit what was handled, if that is automatic, and leave the group."""
+        self.all_is_handled()
+        self.leave()
+
+    def leave(self) -> None:
+        """Close, without counting the messages in hand as handled: they are read again."""
+        self._is_closed = True
+        if self._raw is not None:
+            self.store()
+            raw, self._raw = self._raw, None
+            raw.close()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.leave()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.leave()
+
+
+def end_not_reached(ends: Mapping[Partition, int] | None, timeout_s: float) -> ClientTimeoutError:
+    if ends is None:
+        return ClientTimeoutError(f"no partition was assigned within {timeout_s:g} s")
+    left = ", ".join(f"{topic}-{partition}" for topic, partition in ends)
+    return ClientTimeoutError(f"the end of {left} was not reached within {timeout_s:g} s")
