@@ -8,8 +8,11 @@ same memory.
 from bench.compaction_cells import COMPACTION_CELLS
 from bench.group_cells import GROUP_CELLS
 from bench.latency_cells import LATENCY_CELLS
+from bench.library_cells import LIBRARY_CELLS
 from bench.life_cells import LIFE_CELLS
 from bench.load_cells import LOAD_CELLS
 from bench.model import Cell
 
-CELLS: tuple[Cell, ...] = LOAD_CELLS + LATENCY_CELLS + GROUP_CELLS + COMPACTION_CELLS + LIFE_CELLS
+CELLS: tuple[Cell, ...] = (
+    LOAD_CELLS + LATENCY_CELLS + GROUP_CELLS + COMPACTION_CELLS + LIBRARY_CELLS + LIFE_CELLS
+)

@@ -128,6 +128,17 @@ GOALS: tuple[Goal, ...] = (
         By.ITSELF,
         "produce p99 before a log is compacted",
     ),
+    *(
+        Goal(
+            f"client library, {what}",
+            at_least=True,
+            must=0.85,
+            aim=0.95,
+            by=By.ITSELF,
+            base=f"confluent-kafka by itself, {what}",
+        )
+        for what in ("produce 100 B", "produce 1 KiB", "consume 100 B", "consume 1 KiB")
+    ),
 )
 
 

@@ -166,6 +166,7 @@ SUITES = [
     Program("coordinators", lambda: _java("CoordinatorSuite.java"), ("java", "mvn")),
     Program("franz-go", lambda: _go("."), ("go",)),
     Program("confluent", lambda: _here("tests.compat.librdkafka.confluent_suite"), ()),
+    Program("runnel.client", lambda: _here("tests.compat.librdkafka.library_suite"), ()),
     Program("kcat", lambda: _here("tests.compat.librdkafka.kcat_suite"), ("kcat",)),
     Program("runnel-cli", lambda: _here("tests.compat.command_line.cli_suite"), ()),
     Program("kafka-python", lambda: _own_environment("tests.compat.python.kafka_python_suite"), ()),

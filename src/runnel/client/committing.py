@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from runnel.client.backoff import Backoff
 from runnel.client.configuration import OffsetResetPolicy
-from runnel.client.dependency import confluent_kafka
 from runnel.client.failures import (
     ClientTimeoutError,
     CommitError,
@@ -17,7 +16,6 @@ from runnel.client.inbox import Inbox, KafkaException, Place
 from runnel.client.message import Message
 from runnel.client.offsets import EARLIEST, LATEST, Offsets, Partition, TopicPartition, checked
 
-_LOGICAL = {EARLIEST: confluent_kafka.OFFSET_BEGINNING, LATEST: confluent_kafka.OFFSET_END}
 _COMMIT_AGAIN = {
     "REQUEST_TIMED_OUT",
     "COORDINATOR_LOAD_IN_PROGRESS",
@@ -129,17 +127,22 @@ class Committing(Inbox):
 
         A partition that is not assigned yet starts there when it is. Nothing is committed by this.
         """
-        if isinstance(offset, str) and offset not in _LOGICAL:
-            raise ConfigurationError(f"seek to an offset, {EARLIEST!r} or {LATEST!r}")
-        place = _LOGICAL[offset] if isinstance(offset, str) else offset
-        if isinstance(offset, int):
-            checked({(topic, partition): offset})
+        if isinstance(offset, str):
+            offset = self._end_named(topic, partition, offset)
+        checked({(topic, partition): offset})
         if (topic, partition) not in self._assigned:
-            self._start_at[topic, partition] = place
+            self._start_at[topic, partition] = offset
             return
         self._handout.drop([(topic, partition)])
         self._end_seen.pop((topic, partition), None)
-        self._seek({(topic, partition): place})
+        self._seek({(topic, partition): offset})
+
+    def _end_named(self, topic: str, partition: int, name: str) -> int:
+        """As it is now: what is written from now on comes after "latest"."""
+        if name not in (EARLIEST, LATEST):
+            raise ConfigurationError(f"seek to an offset, {EARLIEST!r} or {LATEST!r}")
+        start, end = self._ends_of((topic, partition))
+        return start if name == EARLIEST else end
 
     def _seek(self, places: Offsets) -> None:
         """A partition that was assigned just now is sought when librdkafka has begun to read it."""
@@ -154,8 +157,7 @@ class Committing(Inbox):
                     if error.name() != "_STATE" or time.monotonic() > deadline:
                         raise explained(error, f"{topic}-{partition} was not sought") from None
                     time.sleep(0.01)
-            if offset >= 0:
-                self._handout.read[topic, partition] = offset
+            self._handout.read[topic, partition] = offset
 
     def seek_to_time(self, timestamp_ms: int) -> None:
         """Read all assigned partitions next from the first message of that time or later."""

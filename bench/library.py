@@ -1,0 +1,149 @@
+"""The client library beside confluent-kafka by itself: the same work, written as each is used.
+
+Both have the same settings, both are polled as often, and both learn of every message where it
+went: the library by its deliveries, the other by a callback that keeps partition and offset.
+Readers look at the value and the offset of every message. The two take turns, a slice of a second
+or less each, so that what else the machine does hits both.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import confluent_kafka
+from confluent_kafka import KafkaError
+from confluent_kafka import Message as RawMessage
+
+from runnel.bench.frames import values
+from runnel.bench.load import PARTITIONS, prime
+from runnel.bench.pipeline import LoadError
+from runnel.bench.topics import passing_topic
+from runnel.client import Consumer, ConsumerConfig, Producer, ProducerConfig
+from runnel.client.outbox import SENDS_PER_POLL
+from runnel.client.raw import Address, WireClient
+
+SLICES = 6
+VALUES = 1000
+TIMEOUT_S = 60.0
+
+
+class Rates(NamedTuple):
+    """Messages per second."""
+
+    library: float
+    plain: float
+
+
+def producing(address: Address, record_bytes: int, messages: int) -> Rates:
+    """`messages` in each slice of each of the two."""
+    run = list(values(record_bytes, VALUES))
+    config = ProducerConfig(_spelled(address))
+    with WireClient(address) as client, passing_topic(client, "library", PARTITIONS) as topic:
+        prime(client, topic)
+        return _in_turn(
+            messages,
+            lambda: _send_by_library(config, topic.name, run, messages),
+            lambda: _send_plainly(config, topic.name, run, messages),
+        )
+
+
+def consuming(address: Address, record_bytes: int, messages: int) -> Rates:
+    run = list(values(record_bytes, VALUES))
+    writing = ProducerConfig(_spelled(address))
+    config = ConsumerConfig(_spelled(address))
+    with WireClient(address) as client, passing_topic(client, "library", PARTITIONS) as topic:
+        _send_by_library(writing, topic.name, run, messages)
+        return _in_turn(
+            messages,
+            lambda: _read_by_library(config, topic.name, messages),
+            lambda: _read_plainly(config, topic.name, messages),
+        )
+
+
+def _in_turn(messages: int, library: Callable[[], float], plain: Callable[[], float]) -> Rates:
+    """The first of each is not counted; who begins changes from slice to slice."""
+    library()
+    plain()
+    library_s = plain_s = 0.0
+    for slice_index in range(SLICES):
+        if slice_index % 2:
+            library_s += library()
+            plain_s += plain()
+        else:
+            plain_s += plain()
+            library_s += library()
+    return Rates(SLICES * messages / library_s, SLICES * messages / plain_s)
+
+
+def _send_by_library(config: ProducerConfig, topic: str, run: list[bytes], messages: int) -> float:
+    with Producer(config) as producer:
+        producer.raw.list_topics(topic, timeout=TIMEOUT_S)
+        started = time.perf_counter()
+        deliveries = [producer.send(topic, run[index % VALUES]) for index in range(messages)]
+        producer.flush(TIMEOUT_S)
+        seconds = time.perf_counter() - started
+        if min(delivery.offset for delivery in deliveries) < 0:
+            raise LoadError("a message has no offset")
+    return seconds
+
+
+def _send_plainly(config: ProducerConfig, topic: str, run: list[bytes], messages: int) -> float:
+    producer = confluent_kafka.Producer(config.settings())
+    producer.list_topics(topic, timeout=TIMEOUT_S)
+    delivered: list[tuple[int | None, int | None]] = []
+
+    def on_delivery(error: KafkaError | None, message: RawMessage) -> None:
+        if error is None:
+            delivered.append((message.partition(), message.offset()))
+
+    started = time.perf_counter()
+    for index in range(messages):
+        while True:
+            try:
+                producer.produce(topic, run[index % VALUES], on_delivery=on_delivery)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if index % SENDS_PER_POLL == 0:
+            producer.poll(0)
+    producer.flush(TIMEOUT_S)
+    seconds = time.perf_counter() - started
+    if len(delivered) != messages:
+        raise LoadError(f"{len(delivered)} of {messages} messages were delivered")
+    return seconds
+
+
+def _read_by_library(config: ConsumerConfig, topic: str, messages: int) -> float:
+    with Consumer(config) as consumer:
+        started, count, size = time.perf_counter(), 0, 0
+        consumer.subscribe(topic)
+        while count < messages:
+            for message in consumer.poll(TIMEOUT_S):
+                count += 1
+                size += len(message.value) + message.offset
+        return time.perf_counter() - started
+
+
+def _read_plainly(config: ConsumerConfig, topic: str, messages: int) -> float:
+    consumer = confluent_kafka.Consumer({**config.settings(), "enable.partition.eof": False})
+    try:
+        consumer.list_topics(topic, timeout=TIMEOUT_S)
+        places = [
+            confluent_kafka.TopicPartition(topic, index, confluent_kafka.OFFSET_BEGINNING)
+            for index in range(PARTITIONS)
+        ]
+        started, count, size = time.perf_counter(), 0, 0
+        consumer.assign(places)
+        while count < messages:
+            for message in consumer.consume(config.max_poll_records, 0.1):
+                if message.error() is None:
+                    count += 1
+                    size += len(message.value() or b"") + (message.offset() or 0)
+        return time.perf_counter() - started
+    finally:
+        consumer.close()
+
+
+def _spelled(address: Address) -> str:
+    host, port = address
+    return f"{host}:{port}"
