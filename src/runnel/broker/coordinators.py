@@ -1,34 +1,33 @@
 """The coordinators that run on this broker: one shard per partition of an internal topic it leads.
 
 The internal topic comes into being with the first request for a coordinator. A shard is opened
-when this broker begins to lead its partition, loaded in small steps so that the loop goes on
-meanwhile, and closed when leadership ends. Until it is loaded its clients are told to come again.
+when this broker begins to lead its partition, loaded (`journal_loading.py`), and closed when
+leadership ends. Until it is loaded its clients are told to come again. If it cannot be loaded, it
+is tried again for as long as this broker leads it, at growing intervals: a disk may recover.
 """
 
 import asyncio
 import logging
 import struct
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from typing import Any, Final, Generic
+from functools import lru_cache
+from typing import Any, Final, Generic, NamedTuple
 
 from runnel.broker.journal import PartitionJournal, partition_of
+from runnel.broker.journal_loading import load
 from runnel.broker.partition import Partition
 from runnel.broker.topics import Topics
 from runnel.broker.waiting import Parked, Waiting
 from runnel.cluster.topics import NewTopic
 from runnel.coordinator.runtime import Deferred, M, Shard
-from runnel.coordinator.timers import NEVER_MS, Timers
+from runnel.coordinator.timers import NEVER_MS, Timer, Timers
 from runnel.errors import ErrorCode, RunnelError, WireError
-from runnel.native.columns import ControlType
-from runnel.native.journal_reading import JournalReader
 from runnel.ports import Clock, Workers
 
 _log = logging.getLogger(__name__)
-READ_BYTES: Final = 256 * 1024
-STEP_MS: Final = 5  # of loading, before others have a turn
-STEP_RECORDS: Final = 64  # between looks at the clock
 SETTLE_TIMEOUT_MS: Final = 60_000
+RETRY_FIRST_MS: Final = 1_000  # after a journal could not be loaded
+RETRY_MAX_MS: Final = 60_000
 WORTH_TELLING_MS: Final = 1_000  # fifty small ones at every start are not
 
 
@@ -86,6 +85,7 @@ class Coordinators(Generic[M]):
         self._waiting = waiting
         self._shards: dict[int, Shard[M]] = {}
         self._to_load: asyncio.Queue[Shard[M]] = asyncio.Queue()
+        self._failures: dict[int, _Failure] = {}  # of those led here; gone when one is loaded
         self._creating = asyncio.Lock()
         self._partition_count = 0
 
@@ -110,13 +110,15 @@ class Coordinators(Generic[M]):
         return self.shard(self.index_of(key))
 
     def has(self, index: int) -> bool:
-        """Whether its shard is open here, though perhaps not loaded yet."""
-        return index in self._shards
+        """Whether its shard is open here, though perhaps not loaded yet, or not to be loaded."""
+        return index in self._shards or index in self._failures
 
     def shard(self, index: int) -> Shard[M]:
         shard = self._shards.get(index)
         if shard is None:
-            raise RunnelError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{index} is led elsewhere")
+            failure = self._failures.get(index)
+            why = "is led elsewhere" if failure is None else f"cannot be loaded: {failure.why}"
+            raise RunnelError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{index} {why}")
         if not shard.is_loaded:
             raise RunnelError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index}")
         return shard
@@ -148,21 +150,30 @@ class Coordinators(Generic[M]):
             if partition.is_leader and shard.epoch == partition.leader_epoch:
                 return
             self._close(shard)
+        failure = self._failures.get(index)
+        if failure is not None:
+            if partition.is_leader and failure.epoch == partition.leader_epoch:
+                return  # its time comes
+            del self._failures[index]
+            failure.retry.cancel()
         if partition.is_leader:
-            shard = Shard(
-                index,
-                partition.leader_epoch,
-                PartitionJournal(partition, self._clock),
-                self._clock,
-                self._timers,
-                self._answered,
-            )
-            shard.machine = self._make(shard)
-            self._shards[index] = shard
-            if partition.log.log_end_offset == partition.log.log_start_offset:
-                self._loaded(shard)
-            else:
-                self._to_load.put_nowait(shard)
+            self._open(partition)
+
+    def _open(self, partition: Partition) -> None:
+        shard: Shard[M] = Shard(
+            partition.log.index,
+            partition.leader_epoch,
+            PartitionJournal(partition, self._clock),
+            self._clock,
+            self._timers,
+            self._answered,
+        )
+        shard.machine = self._make(shard)
+        self._shards[shard.index] = shard
+        if partition.log.log_end_offset == partition.log.log_start_offset:
+            self._loaded(shard)
+        else:
+            self._to_load.put_nowait(shard)
 
     def _close(self, shard: Shard[M]) -> None:
         del self._shards[shard.index]
@@ -196,69 +207,67 @@ class Coordinators(Generic[M]):
         """Runs as long as the broker: loads one shard after the other."""
         while True:
             shard = await self._to_load.get()
+            began_ms = self._clock.monotonic_ms()
             try:
-                await self._load(shard)
+                await load(shard, self._clock, self._workers)
             except (RunnelError, WireError, OSError) as error:
-                self._give_up(shard, str(error))
+                self._failed(shard, str(error))
             except Exception as error:  # noqa: BLE001  # our own bug: the other shards must not pay
                 _log.exception("%s-%d", self.topic, shard.index, extra=self._about(shard))
-                self._give_up(shard, repr(error))
+                self._failed(shard, repr(error))
+            else:
+                if shard.is_open:
+                    self._loaded(shard)
+                    self._tell_loaded(shard, self._clock.monotonic_ms() - began_ms)
             self._to_load.task_done()
 
-    def _give_up(self, shard: Shard[M], why: str) -> None:
-        """What it holds has no coordinator then, until a new leader or the next start tries."""
+    def _failed(self, shard: Shard[M], why: str) -> None:
+        """What it holds has no coordinator for the moment. What was replayed of it is dropped."""
+        if not shard.is_open:
+            return  # whoever leads it now will see for himself
+        self._close(shard)
+        partition, index = partition_of(shard), shard.index
+        before = self._failures.get(index)
+        retry_ms = RETRY_FIRST_MS if before is None else min(before.retry_ms * 2, RETRY_MAX_MS)
+        retry = Timer(self._timers, lambda: self._open(partition))
+        self._failures[index] = _Failure(why, shard.epoch, retry_ms, retry)
+        retry.start(self._clock.monotonic_ms() + retry_ms)
         _log.error(
-            "%s-%d cannot be loaded: %s", self.topic, shard.index, why, extra=self._about(shard)
+            "%s-%d cannot be loaded: %s; its clients wait, and it is tried again in %d s. If that"
+            " does not help, look at the disk and run `runnel storage verify %s`",
+            self.topic,
+            index,
+            why,
+            retry_ms // 1000,
+            partition.log.folder,
+            extra=self._about(shard) | {"reason": why, "retry_ms": retry_ms},
         )
-        if shard.is_open:
-            self._close(shard)
 
     async def wait_loaded(self) -> None:
         """Until all that are led by now are loaded, or cannot be."""
         await self._to_load.join()
 
-    async def _load(self, shard: Shard[M]) -> None:
-        """Replay all of the journal; nothing is written to it meanwhile, as nobody may ask yet."""
-        log = partition_of(shard).log
-        offset, began_ms = log.log_start_offset, self._clock.monotonic_ms()
-        while offset < log.log_end_offset and shard.is_open:
-            found = log.slice(offset, READ_BYTES, log.log_end_offset, at_least_one=True)
-            if found is None:
-                break
-            data = await self._workers.run(partial(found.file.read_at, found.position, found.size))
-            offset = await self._replay(shard, data, offset)
-        if shard.is_open:
-            self._loaded(shard)
-            took_ms = self._clock.monotonic_ms() - began_ms
-            level = logging.INFO if took_ms >= WORTH_TELLING_MS else logging.DEBUG
-            extra = {**self._about(shard), "took_ms": took_ms}
-            _log.log(
-                level, "%s-%d was loaded in %d ms", self.topic, shard.index, took_ms, extra=extra
-            )
+    def _loaded(self, shard: Shard[M]) -> None:
+        shard.machine.loaded()
+        shard.is_loaded = True
+        self._failures.pop(shard.index, None)
+
+    def _tell_loaded(self, shard: Shard[M], took_ms: int) -> None:
+        level = logging.INFO if took_ms >= WORTH_TELLING_MS else logging.DEBUG
+        extra = {**self._about(shard), "took_ms": took_ms}
+        _log.log(level, "%s-%d was loaded in %d ms", self.topic, shard.index, took_ms, extra=extra)
 
     def _about(self, shard: Shard[M]) -> dict[str, object]:
         return {"topic": self.topic, "partition": shard.index}
 
-    async def _replay(self, shard: Shard[M], data: bytes, offset: int) -> int:
-        """Whole batches, from that offset on; the offset after them."""
-        reader = JournalReader(shard.machine.straight)
-        next_offset = reader.read(data, offset)
-        assert next_offset > offset, (offset, len(data))
-        pause_ms = self._clock.monotonic_ms() + STEP_MS
-        for count, (key, value, producer_id) in enumerate(reader.steps):
-            if isinstance(key, ControlType):
-                is_commit = key is ControlType.COMMIT
-                shard.machine.end_transaction(producer_id, is_commit=is_commit)
-            else:
-                shard.replay(key, value, producer_id)
-            if not count % STEP_RECORDS and self._clock.monotonic_ms() >= pause_ms:
-                await asyncio.sleep(0)
-                pause_ms = self._clock.monotonic_ms() + STEP_MS
-        return next_offset
 
-    def _loaded(self, shard: Shard[M]) -> None:
-        shard.machine.loaded()
-        shard.is_loaded = True
+class _Failure(NamedTuple):
+    """A journal that could not be loaded in this epoch, and when it is tried again."""
+
+    why: str
+    epoch: int
+    retry_ms: int
+    retry: Timer
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ as the cluster would.
 
 import asyncio
 import errno
+import itertools
 
 import pytest
 
@@ -193,9 +194,26 @@ def test_leadership_may_end_while_it_is_loaded() -> None:
     at_desk(test)
 
 
-@pytest.mark.parametrize("error", [WireError("a bad record"), KeyError("a bug")])
-def test_a_journal_that_cannot_be_read_costs_its_groups_alone(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+class _Journal:
+    """Stands for `Shard.replay`, which fails as long as it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+        self._error = error
+        self._replay = Shard.replay
+        self.is_broken = False
+        self.tried_ms: list[int] = []
+        monkeypatch.setattr(Shard, "replay", lambda *given: self.replay(*given))
+
+    def replay(self, shard: Shard[GroupMachine], key: bytes, value: bytes | None, id_: int) -> None:
+        if self.is_broken:
+            self.tried_ms.append(shard.clock.monotonic_ms())
+            raise self._error
+        self._replay(shard, key, value, id_)
+
+
+@pytest.mark.parametrize("error", [WireError("a bad record"), OSError(5, "EIO"), KeyError("a bug")])
+def test_a_journal_that_cannot_be_read_costs_its_groups_alone_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     async def test(desk: Desk) -> None:
         await create(desk)
@@ -205,22 +223,52 @@ def test_a_journal_that_cannot_be_read_costs_its_groups_alone(
         assert _partition(desk) is not _partition(desk, "other")
         partition = _partition(desk)
         _resign(desk, partition)
-        with monkeypatch.context() as patched:
-            patched.setattr(Shard, "replay", _raising(error))
-            _lead(desk, partition)
-            await desk.broker.groups.wait_loaded()
+        journal.is_broken = True
+        _lead(desk, partition)
+        await desk.broker.groups.wait_loaded()
         assert await commit(desk, {0: 6}) == [ErrorCode.NOT_COORDINATOR]
         assert await fetch_offsets(desk, group="other") == {("t", 0): (7, "", 0)}
         assert len((await desk.ask(ListGroupsRequest())).groups) == 1
+        desk.broker.groups.role_changed(partition)  # an image that says nothing new about it
+        await asyncio.sleep(300)
+        tried_ms = journal.tried_ms
+        waits_ms = [then - now for now, then in itertools.pairwise(tried_ms)]
+        assert waits_ms == pytest.approx(
+            [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000], abs=100
+        )
+        assert await commit(desk, {0: 6}) == [ErrorCode.NOT_COORDINATOR]
+        journal.is_broken = False
+        await asyncio.sleep(61)
+        assert await fetch_offsets(desk) == {("t", 0): (5, "", 0)}
+        assert await commit(desk, {0: 6}) == [0]
 
+    journal = _Journal(monkeypatch, error)
     at_desk(test)
+    assert "cannot be loaded" in caplog.text
+    assert "runnel storage verify /data/__consumer_offsets-" in caplog.text
 
 
-def _raising(error: Exception) -> object:
-    def replay(_self: object, *_record: object) -> None:
-        raise error
+def test_who_does_not_lead_any_more_does_not_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        await commit(desk, {0: 5})
+        partition = _partition(desk)
+        _resign(desk, partition)
+        journal.is_broken = True
+        _lead(desk, partition)
+        await desk.broker.groups.wait_loaded()
+        assert len(journal.tried_ms) == 1
+        _resign(desk, partition)
+        await asyncio.sleep(300)
+        assert len(journal.tried_ms) == 1
+        journal.is_broken = False
+        _lead(desk, partition)
+        await desk.broker.groups.wait_loaded()
+        assert await fetch_offsets(desk) == {("t", 0): (5, "", 0)}
 
-    return replay
+    journal = _Journal(monkeypatch, WireError("a bad record"))
+    at_desk(test)
 
 
 def test_timers_of_a_shard_that_was_closed_do_nothing() -> None:
