@@ -62,11 +62,7 @@ class Markers:
         left: Iterable[TopicPartition] = ending.partitions
         written: Written = []
         if len(ending.partitions) <= AT_ONCE_MAX and shard.is_settled(shard.journal.end_offset):
-            try:
-                left, written = self._append_all(ending, left)
-            except RunnelError as error:
-                _not_ours(ending, error)
-                return
+            left, written = self._append_all(ending, left)
             if not left and all(map(_is_committed, written)):
                 done()
                 return
@@ -99,11 +95,8 @@ class Markers:
                 return
         missed: list[TopicPartition] = []
         while shard.is_open:
-            try:
-                away, more = self._append_all(ending, left[:AT_ONCE_MAX])
-            except RunnelError as error:
-                _not_ours(ending, error)
-                return
+            is_first = retry_ms == RETRY_FIRST_MS
+            away, more = self._append_all(ending, left[:AT_ONCE_MAX], tell=is_first)
             missed += away
             written += more
             left = left[AT_ONCE_MAX:]
@@ -131,12 +124,9 @@ class Markers:
         )
 
     def _append_all(
-        self, ending: Ending, partitions: Iterable[TopicPartition]
+        self, ending: Ending, partitions: Iterable[TopicPartition], *, tell: bool = False
     ) -> tuple[list[TopicPartition], Written]:
-        """Those that cannot be written to now, and what was written.
-
-        Raises TRANSACTION_COORDINATOR_FENCED: a later coordinator has taken over.
-        """
+        """Those that cannot be written to now, and what was written."""
         left: list[TopicPartition] = []
         written: Written = []
         for where in partitions:
@@ -156,10 +146,7 @@ class Markers:
                     bumped_epoch=ending.bumped_epoch,
                 )
             except RunnelError as error:
-                if error.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-                    raise
-                if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
-                    # A later epoch has written here, so this transaction is ended there already.
+                if _is_ended(partition, ending, error):
                     _log.info(
                         "%s: %s needs no marker: %s",
                         _name(ending),
@@ -168,6 +155,8 @@ class Markers:
                         extra=about(where) | {"transactional_id": ending.transactional_id},
                     )
                     continue
+                if tell and error.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                    _tell_fenced(ending, where, error)
                 left.append(where)
                 continue
             written.append((partition, partition.log.log_end_offset))
@@ -223,12 +212,33 @@ def _is_lost(written: tuple[Partition, int]) -> bool:
     )
 
 
-def _not_ours(ending: Ending, error: RunnelError) -> None:
+def _is_ended(partition: Partition, ending: Ending, error: RunnelError) -> bool:
+    """Whether this refusal says that the transaction is over in that partition already.
+
+    A later epoch of the producer has written there; or somebody has ended it in the name of a
+    later coordinator, which is what a tool does that writes markers by hand.
+    """
+    if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
+        return True
+    if error.code is not ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+        return False
+    producer = partition.log.producers.producers.get(ending.producer_id)
+    return producer is None or producer.txn_first_offset < 0
+
+
+def _tell_fenced(ending: Ending, where: TopicPartition, error: RunnelError) -> None:
+    """Kafka gives up here, until the coordinator is loaded in a later epoch; ours goes on looking,
+    so that a marker written by hand is enough. If it is no longer the coordinator, it hears so.
+    """
     _log.warning(
-        "%s: its markers are not ours to write: %s",
+        "%s cannot be ended in %s: %s. Somebody has written markers in the name of a later"
+        " coordinator; see `runnel transaction find-hanging --topic %s`, and end it there with"
+        " `runnel transaction abort --topic`",
         _name(ending),
+        where,
         error,
-        extra={"transactional_id": ending.transactional_id},
+        where.topic,
+        extra=about(where) | {"transactional_id": ending.transactional_id},
     )
 
 

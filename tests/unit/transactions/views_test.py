@@ -140,3 +140,34 @@ def test_markers_of_the_past_are_refused() -> None:
         assert await told(desk, stale) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
     at_desk(test, FEW)
+
+
+def test_markers_in_the_name_of_a_later_coordinator_hold_up_no_transaction_for_ever(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The coordinator is fenced where they stand, and cannot end what follows by itself."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        sender = Sender(desk, is_new=False)
+        await sender.init()
+        await sender.send(b"aborted by hand")
+        by_hand = marker(sender, sender.epoch, coordinator_epoch=99)
+        assert await told(desk, by_hand) == 0
+        await sender.commit()
+        await asyncio.sleep(1)
+        assert sender.state == "CompleteCommit", "nothing was open any more"
+        assert "needs no marker" in caplog.text
+        await sender.send(b"held up")
+        await sender.commit()
+        await asyncio.sleep(10)
+        assert sender.state == "PrepareCommit"
+        assert caplog.text.count("runnel transaction find-hanging --topic t") == 1
+        by_hand = marker(sender, sender.epoch, coordinator_epoch=99, commit=True)
+        assert await told(desk, by_hand) == 0
+        await asyncio.sleep(2)
+        assert sender.state == "CompleteCommit"
+        assert await committed(desk) == [b"held up"]
+
+    caplog.set_level("INFO")
+    at_desk(test, FEW)
