@@ -184,5 +184,13 @@ def test_a_clock_that_is_set_forward_ends_no_transaction_and_forgets_no_id() -> 
         await asyncio.sleep(26)
         assert sender.state == "CompleteAbort", "its time has come by the other clock"
         assert known(desk) == {"tx", "idle"}
+        desk.clock.jumped_ms = 0
+        await asyncio.sleep(7_200)
+        assert known(desk) == {"tx", "idle"}, "it was a mistake, and was put right"
+        desk.clock.jumped_ms = 10 * 24 * 3_600_000
+        await asyncio.sleep(3_000)
+        assert known(desk) == {"tx", "idle"}
+        await asyncio.sleep(7_200)
+        assert known(desk) == {"tx"}, "it stays so: then it is the time"
 
     at_desk(test, OFTEN)

@@ -22,6 +22,7 @@ STEP_IDS: Final = 2_000  # looked at before others have a turn
 STEP_MS: Final = 10
 BATCH_BYTES_MAX: Final = 256 * 1024  # of tombstones
 DRIFT_MAX_MS: Final = 3_600_000
+CALM_MS: Final = 3_600_000  # after the clock was set, so that a mistake can be put right
 TOMBSTONE_BYTES: Final = 80  # beside the id itself, at most
 _MAY_EXPIRE: Final = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
@@ -36,6 +37,7 @@ class Expiry:
         self._unused = machine.shard.timer(self._look_for_unused)
         self._ids: Iterator[str] = iter(())
         self._difference_ms = self._clock_difference_ms()
+        self._trusts_clock_from_ms = 0  # on the monotonic clock
 
     def begin(self) -> None:
         if self._machine.ongoing:
@@ -75,10 +77,19 @@ class Expiry:
     def _clock_difference_ms(self) -> int:
         return self._shard.clock.wall_ms() - self._shard.clock.monotonic_ms()
 
+    def _trusts_clock(self) -> bool:
+        """Not while it may be a mistake: somebody has just set it, or the machine woke up."""
+        now_ms, difference_ms = self._shard.clock.monotonic_ms(), self._clock_difference_ms()
+        if abs(difference_ms - self._difference_ms) > DRIFT_MAX_MS:
+            self._difference_ms = difference_ms
+            self._trusts_clock_from_ms = now_ms + CALM_MS
+        return now_ms >= self._trusts_clock_from_ms
+
     def _look_for_unused(self) -> None:
         machine = self._machine
-        if abs(self._clock_difference_ms() - self._difference_ms) > DRIFT_MAX_MS:
-            self._start_looking()  # somebody has set the clock: age tells nothing then
+        if not self._trusts_clock():
+            self._ids = iter(())
+            self._start_looking()
             return
         ids = list(islice(self._ids, STEP_IDS))
         if not ids:
