@@ -5,6 +5,7 @@ import time
 import pytest
 
 from runnel.coordinator.groups.consumer_regex import REGEXES_MAX
+from runnel.coordinator.groups.offset_deletion import delete_group
 from runnel.coordinator.regex import PATTERN_CHARACTERS_MAX, compile_regex
 from runnel.errors import ErrorCode, RunnelError
 from tests.support.consumer_members import Member, group_of, settle
@@ -72,6 +73,18 @@ def test_an_expression_is_forgotten_with_its_last_subscriber(stage: GroupStage) 
     before = sorted(stage.machine.consumer.describe("g").members[0].subscribed_topic_names)
     stage.restart()
     assert sorted(stage.machine.consumer.describe("g").members[0].subscribed_topic_names) == before
+
+
+def test_nothing_is_kept_of_a_group_that_is_gone(stage: GroupStage) -> None:
+    member = Member(stage, "a", [], subscribed_topic_regex="orders.*")
+    member.join()
+    settle(stage, [member], rounds=2)
+    assert names(member) == {"orders", "orders_old"}
+    member.leave()
+    delete_group(stage.machine, group_of(stage))
+    assert stage.machine.groups == {}
+    held = vars(stage.machine.consumer._epochs.regexes).values()
+    assert [each for each in held if isinstance(each, set | dict) and each] == []
 
 
 @pytest.mark.parametrize(

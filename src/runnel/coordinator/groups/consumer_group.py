@@ -63,7 +63,7 @@ class Resolved:
 
 
 class ConsumerGroup:
-    """`groups.Group`, changed by `replay` alone, save the field that says so."""
+    """`groups.Group`, changed by `replay` alone, save the soft fields."""
 
     type = GroupType.CONSUMER
     protocol_type = "consumer"
@@ -83,6 +83,7 @@ class ConsumerGroup:
         self._subscribed: frozenset[str] | None = frozenset()
         self._regexes: set[str] | None = set()
         self.checked_revision = -1  # soft: of the topics, when the hash was last compared
+        self.regexes_looked_up_in = -1  # soft: the names of topics that `resolved` is of
 
     # What every group answers
 

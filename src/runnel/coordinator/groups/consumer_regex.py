@@ -52,7 +52,6 @@ class RegexSubscriptions:
         self._names: frozenset[str] = frozenset()
         self._names_since = 0  # counts the changes of the names
         self._resolving: set[str] = set()  # groups
-        self._resolved_at: dict[str, int] = {}  # by group: which names it was
 
     def change(
         self,
@@ -89,10 +88,10 @@ class RegexSubscriptions:
             return
         if (
             regexes != group.resolved.keys()
-            or self._resolved_at.get(group.group_id) != self._current_names()
+            or group.regexes_looked_up_in != self._current_names()
             or not 0 <= age_ms <= REFRESH_INTERVAL_MS
         ):
-            self._begin(group.group_id, sorted(regexes))
+            self._begin(group, sorted(regexes))
 
     def _current_names(self) -> int:
         topics = self._machine.topics
@@ -104,7 +103,8 @@ class RegexSubscriptions:
                 self._names_since += 1
         return self._names_since
 
-    def _begin(self, group_id: str, regexes: list[str]) -> None:
+    def _begin(self, group: ConsumerGroup, regexes: list[str]) -> None:
+        group_id = group.group_id
         self._resolving.add(group_id)
         current = self._current_names()
         version, now_ms = self._revision, self._machine.shard.clock.wall_ms()
@@ -122,7 +122,7 @@ class RegexSubscriptions:
             }
             with suppress(RunnelError):  # not written: the next heartbeat begins anew
                 self._found(group_id, found)
-                self._resolved_at[group_id] = current
+                group.regexes_looked_up_in = current
 
         self._machine.shard.after(0, step)
 
