@@ -6,11 +6,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e deploy plugin docs planted faults lock clean
+.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,6 +28,15 @@ $(STAMP): requirements.lock pyproject.toml setup.py $(wildcard src/runnel/native
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $(STAMP)
 
+# What running takes, and nothing to build or test with: a dozen packages, seconds instead of minutes.
+$(RUNS): requirements-run.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Runnel needs Python 3.11 or newer; set PYTHON=/path/to/it"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-run.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $(RUNS)
+
 # Some machines forbid Python to write bytecode; compiling 200 modules at each start takes 0.2 s.
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q src/runnel
@@ -40,6 +50,9 @@ $(COMPILED)/.built: $(STAMP) setup.py tools/hot_codecs.py $(shell find src/runne
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --target $(COMPILED) .
 	@$(BIN)/python -m compileall -q $(COMPILED)/runnel
 	@touch $@
+
+try: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS)) ## a broker at once, without compiling; else as `make run`
+	@exec env PYTHONPATH=src $(BIN)/python -m runnel serve $(ARGS)
 
 run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port 9093" ...)
 	@exec env PYTHONPATH=$(COMPILED) $(BIN)/python -m runnel serve $(ARGS)
@@ -109,6 +122,9 @@ deploy: $(STAMP) ## the image's own steps, run without Docker (root on Linux), i
 	$(BIN)/python -m pytest -q tests/deploy
 	$(BIN)/python -m tests.deploy.run $(ARGS)
 
+readme: $(STAMP) ## the README's own blocks in a fresh clone: with downloads, then with what they left
+	$(BIN)/python -m tests.readme.run $(ARGS)
+
 plugin: $(STAMP) ## the pytest plugin as users get it: a wheel in an environment of its own
 	$(BIN)/python -m tests.plugin.run $(ARGS)
 
@@ -116,6 +132,9 @@ lock: ## choose newer versions of all dependencies
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
 	  --no-annotate --no-header --no-emit-index-url -o requirements.lock pyproject.toml
+	echo 'setuptools>=77' | $(BIN)/uv pip compile -q --universal --python-version 3.11 --extra client \
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url -c requirements.lock \
+	  -o requirements-run.lock pyproject.toml -
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist src/*.egg-info src/runnel/native/*.so src/runnel/native/*.c

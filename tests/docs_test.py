@@ -45,7 +45,10 @@ def test_examples(document: Path, tmp_path: Path) -> None:
         return
     search_path = commands_in(tmp_path / "bin")
     work_dir = tmp_path / "work"
-    work_dir.mkdir()
+    (work_dir / ".venv/bin").mkdir(parents=True)
+    (
+        work_dir / ".venv/bin/activate"
+    ).touch()  # `runnel` and `python` are on the search path already
     failures: list[str] = []
     with BrokerProcess(work_dir / "runnel-data") as broker:
         for example in examples:
