@@ -40,11 +40,13 @@ LINES = (
     ("idle CPU", "100 waiting consumers, share of a core", False),
     ("cold data read meanwhile", "cold data read beside a producer", True),
 )
-DRAWN = 12  # the lines above this are in the picture, as far as Runnel is ahead in them
-ROW_HEIGHT, LABEL_WIDTH, PLOT_WIDTH, FIGURE_WIDTH = 30, 300, 330, 190
+GROUPS = ((True, "longer is better"), (False, "shorter is better"))
+ROW_HEIGHT, LABEL_WIDTH, PLOT_WIDTH, FIGURE_WIDTH = 30, 290, 330, 200
+HEAD_HEIGHT, HEADING_HEIGHT, FOOT_HEIGHT = 44, 26, 30
 STYLE = """
 text { font: 14px system-ui, sans-serif; fill: #57606a }
 .title { font-size: 16px; font-weight: 600 } .small { font-size: 12px }
+.heading { font-size: 12px; font-style: italic }
 .kafka { fill: #8c959f } .runnel { fill: #1a7f37 }
 @media (prefers-color-scheme: dark) { text { fill: #adbac7 } .runnel { fill: #3fb950 } }
 """
@@ -109,32 +111,36 @@ def _times(line: Line) -> str:
 
 def picture(lines: Sequence[Line], source: str) -> str:
     """A bar for each broker and line, as long as its share of the longer one."""
-    drawn = [line for line in lines[:DRAWN] if line.times_better > 1]
-    width, height = LABEL_WIDTH + PLOT_WIDTH + FIGURE_WIDTH, 62 + len(drawn) * ROW_HEIGHT + 30
+    rows = len(lines) * ROW_HEIGHT + len(GROUPS) * HEADING_HEIGHT
+    width, height = LABEL_WIDTH + PLOT_WIDTH + FIGURE_WIDTH, HEAD_HEIGHT + rows + FOOT_HEIGHT
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
         f' width="{width}" height="{height}" role="img">',
         f"<title>Runnel beside Apache Kafka</title><style>{STYLE}</style>",
-        '<text class="title" x="12" y="24">Runnel (green) beside Apache Kafka (grey)</text>',
-        '<text class="small" x="12" y="44">the same load, the same machine, in turn; first two'
-        " and latencies: shorter is better</text>",
+        '<text class="title" x="12" y="24">Runnel (green) beside Apache Kafka (grey),'
+        " the same load on the same machine</text>",
     ]
-    for index, line in enumerate(drawn):
-        out += _bars(line, 62 + index * ROW_HEIGHT)
+    top = HEAD_HEIGHT
+    for is_more_better, heading in GROUPS:
+        out.append(f'<text class="heading" x="{LABEL_WIDTH}" y="{top + 17}">{heading}</text>')
+        top += HEADING_HEIGHT
+        for line in lines:
+            if line.is_more_better == is_more_better:
+                out += _bars(line, top)
+                top += ROW_HEIGHT
     out.append(f'<text class="small" x="12" y="{height - 10}">{escape(source)}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 
 def _bars(line: Line, top: int) -> list[str]:
     longest = max(line.kafka, line.runnel)
-    arrow = "" if line.is_more_better else " (less is better)"
     out = [
-        f'<text class="small" x="{LABEL_WIDTH - 10}" y="{top + 17}" text-anchor="end">'
-        f"{escape(line.label + arrow)}</text>",
-        f'<text class="small" x="{LABEL_WIDTH + PLOT_WIDTH + 10}" y="{top + 17}">'
+        f'<text class="small" x="{LABEL_WIDTH - 10}" y="{top + 16}" text-anchor="end">'
+        f"{escape(line.label)}</text>",
+        f'<text class="small" x="{LABEL_WIDTH + PLOT_WIDTH + 10}" y="{top + 16}">'
         f"{_figure(line.runnel, line.unit)}, {_times(line)}</text>",
     ]
-    for kind, value, y in (("kafka", line.kafka, top + 3), ("runnel", line.runnel, top + 13)):
+    for kind, value, y in (("kafka", line.kafka, top + 2), ("runnel", line.runnel, top + 12)):
         length = max(value / longest * PLOT_WIDTH, 2)
         out.append(
             f'<rect class="{kind}" x="{LABEL_WIDTH}" y="{y}" width="{length:.1f}" height="9"/>'

@@ -45,10 +45,9 @@ def test_examples(document: Path, tmp_path: Path) -> None:
         return
     search_path = commands_in(tmp_path / "bin")
     work_dir = tmp_path / "work"
-    (work_dir / ".venv/bin").mkdir(parents=True)
-    (
-        work_dir / ".venv/bin/activate"
-    ).touch()  # `runnel` and `python` are on the search path already
+    activate = work_dir / ".venv/bin/activate"  # the search path has `runnel` and `python` already
+    activate.parent.mkdir(parents=True)
+    activate.touch()
     failures: list[str] = []
     with BrokerProcess(work_dir / "runnel-data") as broker:
         for example in examples:

@@ -49,7 +49,8 @@ def blocks_of(document: Path) -> Iterator[Block]:
         title = _TITLE.match(marks)
         if marks and title is None:
             raise BlockError(f'{document.name}:{line - 1}: {marks.strip()!r} is not title="FILE"')
-        block = Block(line, found["language"], title and title[1], found["target"], found["body"])
+        body = re.sub(rf"^{found['indent']}", "", found["body"], flags=re.MULTILINE)
+        block = Block(line, found["language"], title and title[1], found["target"], body)
         _check(document, block)
         yield block
 
@@ -62,6 +63,8 @@ def _check(document: Path, block: Block) -> None:
     elif block.is_shown_only:
         if re.search(r"^ *\$ ", block.body, re.MULTILINE):
             raise BlockError(f"{place}: commands belong into a console block, where they are run")
+    elif block.language == "console" and not re.search(r"^\$ ", block.body, re.MULTILINE):
+        raise BlockError(f"{place}: no line begins with '$ ': it has no command to run")
     elif block.title is None and block.language not in ("console", "python"):
         raise BlockError(
             f"{place}: nothing runs this {block.language}: give it a title and a command that uses"

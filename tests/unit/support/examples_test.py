@@ -39,6 +39,13 @@ port: 1
 $ A=1 runnel serve -c broker.yaml
 ```
 
+1. In a list:
+
+    ```console
+    $ echo within
+    within
+    ```
+
 ```text
 a drawing
 ```
@@ -48,12 +55,13 @@ a drawing
 def test_what_is_found(tmp_path: Path) -> None:
     document = tmp_path / "document.md"
     document.write_text(DOCUMENT)
-    serve, make, show, script, file, serve_more = examples_of(document)
+    serve, make, show, script, file, serve_more, within = examples_of(document)
     assert serve.starts_a_broker and not serve.has_settings and serve.line == 4
     assert make.command == "cat > file <<END\none\nEND" and make.output == []
     assert (show.command, show.output) == ("cat file", ["one"])
     assert 'print("hello")' in script.command
     assert file.command.startswith("cat > broker.yaml <<") and "port: 1" in file.command
+    assert (within.command, within.output) == ("echo within", ["within"])
     assert serve_more.starts_a_broker and serve_more.has_settings
 
 
@@ -64,6 +72,7 @@ def test_what_is_found(tmp_path: Path) -> None:
         ("```yaml\na: 1\n```\n", "nothing runs this yaml"),
         ('```yaml title="a.yaml"\na: 1\n```\n', "no command uses a.yaml"),
         ("```console not-run\n$ ls\n```\n", "'not-run' is not title"),
+        ("```console\nls\n```\n", "no command to run"),
         ("```\n$ ls\n```\n", "commands belong into a console block"),
         ("<!-- run by make nothing -->\n```go\nx\n```\n", "there is no make nothing"),
     ],
