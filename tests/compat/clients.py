@@ -182,6 +182,11 @@ BROKER_SUITES = [
     Program("journals", lambda: _here("tests.compat.dump.journals_suite"), ("java", "mvn")),
     Program("tools", lambda: _here("tests.compat.tools.tools_suite"), ("java", "mvn")),
 ]
+BROKER_SUITES.append(
+    Program(
+        "from-kafka", lambda: _here("tests.compat.migration.migration_suite"), ("java", "mvn", "jq")
+    )
+)
 BROKER_SUITES += [
     Program(f"docs-{page}", partial(_page, page), needs) for page, needs in LANGUAGE_PAGES.items()
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tests.compat.kafka_folder.expected import Folder, read_folder
 from tests.support.process import BrokerProcess
@@ -59,6 +59,17 @@ def test_lists_no_deleted_topic(recorded: tuple[str, Folder], broker: BrokerProc
     _, expected = recorded
     listed = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=PATIENCE_S)
     assert {name for name in listed.topics if not name.startswith("__")} == set(expected["topics"])
+
+
+def test_the_coordinators_topics_are_compacted(broker: BrokerProcess) -> None:
+    """Uncompacted they would grow for ever; everything else keeps its records until told not to."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    names = ("__transaction_state", "codec-none")
+    asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+    answers = admin.describe_configs(asked, request_timeout=PATIENCE_S)
+    own, other = (answers[resource].result() for resource in asked)
+    assert own["cleanup.policy"].value == "compact"
+    assert other["retention.ms"].value == "-1"
 
 
 def test_goes_on_where_kafka_stopped(recorded: tuple[str, Folder], broker: BrokerProcess) -> None:

@@ -41,6 +41,14 @@ def transaction_state(settings: Settings, image: Image) -> NewTopic:
     )
 
 
+def own_configs(settings: Settings, image: Image) -> dict[str, dict[str, str]]:
+    """By topic. One that is adopted is configured as one that is made here."""
+    return {
+        topic.name: {name: value for name, value in topic.configs.items() if value is not None}
+        for topic in (consumer_offsets(settings, image), transaction_state(settings, image))
+    }
+
+
 def _replicas(wanted: int, image: Image) -> int:
     """As many as there are brokers, if fewer: one broker alone is to work at once."""
     return max(1, min(wanted, sum(broker.ready for broker in image.brokers.values())))

@@ -25,6 +25,7 @@ from runnel.broker.courtesy import Courtesy
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
+from runnel.broker.internal_topics import own_configs
 from runnel.broker.live_settings import settings_now
 from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partitions import Partitions
@@ -35,7 +36,7 @@ from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
 from runnel.broker.warming import AT_ONCE, Warming
-from runnel.cluster.decide import BrokerInfo, FoundTopic
+from runnel.cluster.decide import ADOPTED_CONFIGS, BrokerInfo, FoundTopic
 from runnel.cluster.founding import ensure_cluster, is_adopted, note_adopted
 from runnel.cluster.image import Image, load
 from runnel.cluster.membership import Membership
@@ -205,7 +206,8 @@ class Broker:
         store, broker_id = self._ports.store, self.settings.node_id
         if not await is_adopted(store, broker_id):
             ids = [max(log.producers.producers, default=-1) for log in self._logs.logs]
-            await self._membership.adopt(_topics_on_disk(self._logs), max(ids, default=-1) + 1)
+            found = _topics_on_disk(self._logs, self.settings, self._membership.image)
+            await self._membership.adopt(found, max(ids, default=-1) + 1)
             await note_adopted(store, broker_id)
 
     def _image_changed(self, old: Image, new: Image) -> None:
@@ -344,8 +346,12 @@ def _receive_budget_bytes(settings: Settings) -> int:
     return min(settings.queued_max_request_bytes, settings.memory_budget_bytes)
 
 
-def _topics_on_disk(logs: LogStore) -> list[FoundTopic]:
-    """What another broker's data folder holds. Kafka's own metadata log is none of ours."""
+def _topics_on_disk(logs: LogStore, settings: Settings, image: Image) -> list[FoundTopic]:
+    """What another broker's data folder holds. Kafka's own metadata log is none of ours.
+
+    The coordinators' topics are configured as those made here: uncompacted they would only grow.
+    """
+    own = own_configs(settings, image)
     epochs: dict[tuple[str, bytes], dict[int, int]] = {}
     for log in logs.logs:
         if log.topic != KRAFT_METADATA and log.topic_id != NO_TOPIC_ID:
@@ -354,6 +360,7 @@ def _topics_on_disk(logs: LogStore) -> list[FoundTopic]:
     for (name, topic_id), by_index in sorted(epochs.items()):
         count = max(by_index) + 1
         firsts = tuple(by_index.get(index, -1) + 1 for index in range(count))
-        found.append(FoundTopic(name, topic_id, firsts))
+        configs = own.get(name, ADOPTED_CONFIGS)
+        found.append(FoundTopic(name, topic_id, firsts, configs))
         _log.info("topic %s with %d partitions is adopted from the data folder", name, count)
     return found

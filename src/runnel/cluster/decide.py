@@ -53,6 +53,7 @@ class FoundTopic(NamedTuple):
     name: str
     topic_id: TopicId
     first_epochs: tuple[int, ...]  # by partition, the first leader epoch that it may get
+    configs: Mapping[str, str] = ADOPTED_CONFIGS
 
 
 class BrokerInfo(NamedTuple):
@@ -192,7 +193,7 @@ def adopt_topic(broker: Broker, found: FoundTopic) -> Topic:
         )
         for index, epoch in enumerate(found.first_epochs)
     ]
-    return Topic(found.topic_id, found.name, tuple(partitions), ADOPTED_CONFIGS)
+    return Topic(found.topic_id, found.name, tuple(partitions), found.configs)
 
 
 def create_topic(image: Image, term: int, topic: Topic) -> list[Transaction]:
