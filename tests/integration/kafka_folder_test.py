@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 
 from tests.compat.kafka_folder.expected import Folder, read_folder
 from tests.support.process import BrokerProcess
