@@ -35,7 +35,11 @@ Make = Callable[[Path], Broker]
 
 def _runnel(settings: Mapping[str, str], data_dir: Path) -> Broker:
     return BrokerProcess(
-        data_dir, settings=settings, port=free_port(), stop_timeout_s=STOP_TIMEOUT_S
+        data_dir,
+        settings=settings,
+        port=free_port(),
+        metrics=True,
+        stop_timeout_s=STOP_TIMEOUT_S,
     )
 
 

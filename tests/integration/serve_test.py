@@ -24,6 +24,7 @@ def test_ready_file_names_the_port_and_the_process(
     broker = start_broker(environ=LOOPS[loop_name])
     assert json.loads(broker.ready_file.read_text()) == {
         "kafka": [broker.bootstrap],
+        "http": None,
         "pid": broker.pid,
     }
     assert broker.port > 0

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import psutil
 
@@ -84,6 +84,7 @@ class BrokerProcess:
         environ: Mapping[str, str] | None = None,
         port: int = 0,
         more_dirs: Sequence[Path] = (),
+        metrics: bool = False,
         stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
         self.data_dir = data_dir
@@ -92,7 +93,8 @@ class BrokerProcess:
         self._stop_timeout_s = stop_timeout_s
         self.ready_file = data_dir.with_name(data_dir.name + ".ready")
         self._log_file = data_dir.with_name(data_dir.name + ".log")
-        self._arguments = list(arguments)
+        self._arguments = [*([] if metrics else ["--http", "off"]), *arguments]
+        self.http = ""  # where metrics are told
         for name, value in (settings or {}).items():
             self._arguments += ["--set", f"{name}={value}"]
         self._environment = environment(environ)
@@ -127,11 +129,12 @@ class BrokerProcess:
                 raise BrokerError(f"not ready within {timeout_s} s:\n{self.log}")
             time.sleep(POLL_S)
         self.port = int(str(ready["kafka"][0]).rpartition(":")[2])
+        self.http = str(ready["http"] or "")
 
-    def _ready(self) -> dict[str, list[str]] | None:
+    def _ready(self) -> dict[str, Any] | None:
         if not self.ready_file.exists():
             return None
-        content: dict[str, list[str]] = json.loads(self.ready_file.read_text())
+        content: dict[str, Any] = json.loads(self.ready_file.read_text())
         return content
 
     def stop(self) -> int:

@@ -69,13 +69,13 @@ class LogDirs:
 
     async def describe(self) -> list[LogDir]:
         """All folders at one moment: a log that moves is in one of them."""
-        spaces = await self._workers.run(self._spaces)
+        spaces = await self._workers.run(self.spaces)
         found = [self._describe(path, space) for path, space in spaces.items()]
         if self._logs.logs_in(MEMORY_FOLDER):
             found.append(self._describe(MEMORY_FOLDER, UNKNOWN_SPACE))
         return found
 
-    def _spaces(self) -> dict[str, Space | None]:
+    def spaces(self) -> dict[str, Space | None]:
         """In a worker, because a disk that fails may take its time. None for such a one."""
         found: dict[str, Space | None] = {}
         for path in self.paths:

@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Final
 
 from runnel.broker.cleaning_process import ProcessRewriter
+from runnel.broker.exporting import Exporting
 from runnel.broker.listener import Listeners
 from runnel.broker.reachable import look_after
 from runnel.broker.server import Broker, Ports, Progress, build
 from runnel.broker.system import SystemClock, ThreadWorkers, boot_id
 from runnel.cluster.sqlite import SqliteStore
 from runnel.config.settings import Settings
+from runnel.exporter.layout import State
+from runnel.metrics import Metrics
 from runnel.storage.files import MemoryDisk, OsDisk
 
 _log = logging.getLogger(__name__)
 WORKER_THREADS: Final = 8  # most of them wait for a disk
 SLOW_S: Final = 3.0
-OnReady = Callable[[Broker, list[str]], None]  # the broker, and where it listens as `host:port`
+# The broker, where it listens as `host:port`, and where its metrics are served, if they are.
+OnReady = Callable[[Broker, list[str], str | None], None]
 
 
 class StoppedError(Exception):
@@ -44,6 +48,7 @@ async def run_broker(
     clock = SystemClock()
     workers = ThreadWorkers(WORKER_THREADS)
     rewriter = ProcessRewriter()
+    exporting = None if settings.http is None else Exporting(settings.http)
     ports = Ports(
         clock=clock,
         disk=OsDisk(),
@@ -53,9 +58,11 @@ async def run_broker(
         store=await SqliteStore.open(Path(settings.log_dirs[0]), clock),
         boot_id=boot_id(),
         rewriter=rewriter,
+        metrics=Metrics() if exporting is None else exporting.metrics,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
+            exporter = tasks.create_task(_export(exporting))
             broker = await build(settings, ports, progress=progress)
             listeners = Listeners(broker)
             told = listeners.bind()
@@ -63,14 +70,19 @@ async def run_broker(
             listeners.start()
             _tell_elsewhere([f"{at.host}:{at.port}" for at in told], listeners.addresses)
             look_after(settings.listeners, told)
-            on_ready(broker, listeners.addresses)
+            _tell(exporting, State.READY)
+            on_ready(broker, listeners.addresses, None if exporting is None else exporting.address)
             await stop.wait()
             _log.info("stopping")
+            _tell(exporting, State.STOPPING)
             listeners.stop_accepting()
             await broker.drain()
             listeners.close()
             await broker.stop()
+            exporter.cancel()
     finally:
+        if exporting is not None:
+            exporting.close()
         await ports.store.close()
         rewriter.close()
         workers.close()
@@ -83,6 +95,16 @@ def _tell_elsewhere(told: list[str], bound: list[str]) -> None:
             "clients are told to connect to %s; advertised.listeners tells them another address",
             ", ".join(told),
         )
+
+
+async def _export(exporting: Exporting | None) -> None:
+    if exporting is not None:
+        await exporting.run()
+
+
+def _tell(exporting: Exporting | None, state: State) -> None:
+    if exporting is not None:
+        exporting.tell(state)
 
 
 async def _unless(stop: asyncio.Event, start: Coroutine[None, None, None], folder: str) -> None:

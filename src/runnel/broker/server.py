@@ -12,7 +12,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from runnel.broker.api_table import api_table
@@ -70,6 +70,7 @@ class Ports:
     store: MetadataStore
     boot_id: str = ""
     rewriter: Rewriter | None = None  # of logs on disk; None: a worker does it
+    metrics: Metrics = field(default_factory=Metrics)  # in plain memory, if no exporter maps them
 
 
 class Broker:
@@ -80,7 +81,7 @@ class Broker:
     ) -> None:
         self._started = started
         self.settings = settings  # as they are now; replaced when somebody alters them
-        self.metrics = Metrics()
+        self.metrics = ports.metrics
         self.clock = ports.clock
         self.buffers = ReceiveBuffers(_receive_budget_bytes(settings))
         self._ports = ports
@@ -200,6 +201,26 @@ class Broker:
         ]
         await self.partitions.caught_up_with(self._membership.image.revision)
         self.partitions.warn_of_strays()
+        if self.metrics.shared is not None:
+            self._tasks.append(tasks.create_task(self._tell_exporter()))
+
+    async def _tell_exporter(self) -> None:
+        """Imported when clients may come already: a start need not wait for it."""
+        from runnel.broker.facts import facts_of
+        from runnel.broker.gauges import Gauges
+        from runnel.broker.shared_rows import write_facts
+
+        write_facts(self.metrics, facts_of(self.settings.node_id, self.cluster_id))
+        await Gauges(
+            self.metrics,
+            self.partitions,
+            self._flusher,
+            self._log_dirs,
+            self.groups,
+            self.transactions,
+            self._waiting,
+            self._ports.workers,
+        ).run()
 
     async def _adopt(self) -> None:
         """Take in what the data folders held before there was any metadata about them."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from runnel.broker.listener import bind
 from runnel.config.definition import ConfigError
-from runnel.config.listeners import Listener
+from runnel.config.listeners import HTTP_LISTENER, HttpListener, Listener
 from runnel.config.settings import Settings
 from runnel.storage.data_folder import METADATA_STORE
 from runnel.storage.files import OsDisk
@@ -27,6 +27,7 @@ def ensure_possible(settings: Settings, warnings: list[str]) -> list[str]:
     Raises ConfigError, and RunnelError for a folder whose owner cannot be told.
     """
     ensure_free(settings.listeners)
+    _ensure_http_free(settings.http)
     usable: list[str] = []
     for folder in settings.log_dirs:
         try:
@@ -47,6 +48,20 @@ def ensure_free(listeners: Iterable[Listener]) -> None:
         except OSError as error:
             address = f"{listener.host}:{listener.port}"
             raise ConfigError(f"cannot listen on {address}: {_advice(error)}") from None
+
+
+def _ensure_http_free(http: HttpListener | None) -> None:
+    """An address that the operator asked for; any other gives way to a free port."""
+    if http is None or not http.is_given or http.port == 0:
+        return
+    try:
+        bind(http.host, http.port).close()
+    except OSError as error:
+        why = (error.strerror or str(error)).rpartition(": ")[2]
+        raise ConfigError(
+            f"{HTTP_LISTENER}: cannot listen on {http.host}:{http.port}: {why}; choose another"
+            " with --http HOST:PORT, or --http off"
+        ) from None
 
 
 def _advice(error: OSError) -> str:

@@ -59,6 +59,7 @@ def arguments() -> argparse.ArgumentParser:
     add("-p", "--port", help="port to listen on, 0 picks a free one (default 9092)")
     add("--address", metavar="HOST:PORT", help="both of them")
     add("--advertised-host", metavar="HOST[:PORT]", help="address that clients are told to use")
+    add("--http", metavar="HOST:PORT", help="metrics and health; off: none (default port 9644)")
     add("--data-dir", metavar="FOLDER", help="where the data is kept (default runnel-data)")
     add("-b", "--broker-id", metavar="N", help="number of this broker (default 0)")
     add("-c", "--config", type=Path, metavar="FILE", help="a .yaml, .json or .properties file")
@@ -72,8 +73,8 @@ def arguments() -> argparse.ArgumentParser:
 
 
 FLAGS = (
-    *("--host", "--port", "--address", "--advertised-host", "--data-dir", "--broker-id"),
-    *("--retention-seconds", "--log-level", "--log-format", "--log-file"),
+    *("--host", "--port", "--address", "--advertised-host", "--http", "--data-dir"),
+    *("--broker-id", "--retention-seconds", "--log-level", "--log-format", "--log-file"),
 )
 
 
@@ -173,11 +174,11 @@ async def _serve(settings: Settings, ready_file: Path | None, phase: _Phase) -> 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop, number)
 
-    def on_ready(broker: Broker, addresses: list[str]) -> None:
+    def on_ready(broker: Broker, addresses: list[str], http: str | None) -> None:
         phase.is_ready = True
         identify(cluster_id=broker.cluster_id)
         tune_collector()
-        _tell_ready(addresses, broker.settings, ready_file)
+        _tell_ready(addresses, http, broker.settings, ready_file)
         notify.ready(addresses)
 
     await run_broker(settings, stop, on_ready, progress=_Progress(stop))
@@ -190,7 +191,9 @@ def _on_signal(stop: asyncio.Event, number: int) -> None:
     stop.set()
 
 
-def _tell_ready(addresses: list[str], settings: Settings, ready_file: Path | None) -> None:
+def _tell_ready(
+    addresses: list[str], http: str | None, settings: Settings, ready_file: Path | None
+) -> None:
     """One line for a person; one file, put in place whole, for a program."""
     _log.info(
         "runnel %s is ready on %s after %d ms, broker %d, data in %s",
@@ -202,7 +205,8 @@ def _tell_ready(addresses: list[str], settings: Settings, ready_file: Path | Non
     )
     if ready_file is not None:
         draft = ready_file.with_name(ready_file.name + ".tmp")
-        draft.write_text(json.dumps({"kafka": addresses, "pid": os.getpid()}) + "\n")
+        ready = {"kafka": addresses, "http": http, "pid": os.getpid()}
+        draft.write_text(json.dumps(ready) + "\n")
         draft.replace(ready_file)
 
 

@@ -25,6 +25,39 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
+class HttpListener(NamedTuple):
+    """Where metrics and health are told. `is_given`: by the operator, so no other will do."""
+
+    host: str
+    port: int
+    is_given: bool
+
+
+HTTP_LISTENER = "runnel.http.listener"
+OFF = "off"
+
+
+def parse_http(given: str | None, default: str, kafka: Iterable[Listener]) -> HttpListener | None:
+    """None: nowhere. Who lets the broker's own port be any free one means this one too.
+
+    Raises ConfigError.
+    """
+    text = default if given is None else given.strip()
+    if text.lower() in ("", OFF):
+        return None
+    host, colon, port_text = text.rpartition(":")
+    if not (colon and host and port_text.isascii() and port_text.isdigit()):
+        raise ConfigError(f"{HTTP_LISTENER}: {text[:200]!r} is neither host:port nor {OFF}")
+    port = int(port_text[:6])
+    if port > 65535:
+        raise ConfigError(f"{HTTP_LISTENER}: {text[:200]!r} has no port between 0 and 65535")
+    if given is not None and any(listener.port == port != 0 for listener in kafka):
+        raise ConfigError(f"{HTTP_LISTENER}: port {port} is one of listeners; choose another")
+    if given is None and all(listener.port == 0 for listener in kafka):
+        port = 0
+    return HttpListener(host.removeprefix("[").removesuffix("]"), port, given is not None)
+
+
 def parse_protocol_map(text: str) -> dict[str, str]:
     protocols: dict[str, str] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):

@@ -145,6 +145,8 @@ MEANINGS: Final[dict[str, str]] = {
     " looked into.",
     "runnel.flush.interval.ms": "Time between two fsyncs with `runnel.durability=interval`.",
     "runnel.frame.timeout.ms": "A request that was begun must go on arriving within this time.",
+    "runnel.http.listener": "Where `/metrics`, `/healthz` and `/readyz` are served, as host:port;"
+    " `off`: nowhere. A default that is taken, or port 0 in `listeners`, means any free port.",
     "runnel.log.file": "File for the broker's own log, besides the stream.",
     "runnel.log.file.max.bytes": "Size at which that file is put aside and a new one begun.",
     "runnel.log.file.retention.days": "Files that were put aside are deleted after so many days.",

@@ -39,6 +39,8 @@ _BROKER = (
     Definition("broker", "runnel.shutdown.timeout.ms", "int", "10000", minimum=0),
     Definition("broker", "runnel.max.open.files", "int", "1024", minimum=16),
     Definition("broker", "runnel.metadata.lease.ms", "int", "6000", minimum=1000),
+    # Where metrics and health are told over HTTP; `off`: nowhere.
+    Definition("broker", "runnel.http.listener", "string", "127.0.0.1:9644"),
     # The broker's own log.
     Definition("broker", "runnel.log.level", "string", "info", choices=LOG_LEVELS, any_case=True),
     Definition("broker", "runnel.log.format", "string", "text", choices=("text", "json")),

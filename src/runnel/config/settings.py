@@ -13,7 +13,14 @@ from typing import NamedTuple, TypeVar
 from runnel.config.cleaning import CleanerSettings
 from runnel.config.coordination import ASSIGNORS, GroupSettings, TransactionSettings
 from runnel.config.definition import ConfigError, Value
-from runnel.config.listeners import Listener, parse_listeners, parse_protocol_map
+from runnel.config.listeners import (
+    HTTP_LISTENER,
+    HttpListener,
+    Listener,
+    parse_http,
+    parse_listeners,
+    parse_protocol_map,
+)
 from runnel.config.overrides import log_config
 from runnel.config.registry import BROKER
 from runnel.config.sources import gather
@@ -39,6 +46,7 @@ class Settings:
     rack: str | None
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
+    http: HttpListener | None
     log_dirs: tuple[str, ...]
     log: LogConfig  # what a topic without configuration of its own gets
     storage: str  # where new topics live: "disk" or "memory"
@@ -150,6 +158,9 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         rack=rack,
         listeners=listeners,
         advertised_listeners=advertised,
+        http=parse_http(
+            values.given.get(HTTP_LISTENER), BROKER[HTTP_LISTENER].default or "", listeners
+        ),
         log_dirs=_log_dirs(values),
         log=log_config(values.given),
         storage=values.typed(str, "runnel.storage"),

@@ -58,6 +58,7 @@ FAMILIAR: dict[str, Meant] = {
     "data_dir": Meant("log.dirs"),
     "default_partitions": Meant("num.partitions"),
     "host": Meant(HOST),
+    "http": Meant("runnel.http.listener"),
     "idle_timeout_ms": Meant("connections.max.idle.ms"),
     "kafka_port": Meant(PORT),
     "log_file": Meant("runnel.log.file"),

@@ -209,6 +209,21 @@ class Segment:
             self._first_timestamp = header.max_timestamp
         return self._first_timestamp
 
+    @property
+    def known_first_timestamp(self) -> int | None:
+        """The same without a look at the file: -1 if it is empty, None if one is needed."""
+        if not self.size:
+            return NO_TIMESTAMP
+        return None if self._first_timestamp == UNKNOWN else self._first_timestamp
+
+    def reading_first_timestamp(self) -> "partial[int]":
+        """That look, for a worker: it touches nothing of the segment."""
+        return partial(_first_timestamp_in, self._disk, self.path(LOG))
+
+    def learn_first_timestamp(self, timestamp: int) -> None:
+        if self._first_timestamp == UNKNOWN:
+            self._first_timestamp = timestamp
+
     def activate(self) -> None:
         """Make ready for `append`: it expects what it touches to be loaded."""
         self.is_active = True
@@ -397,3 +412,16 @@ class Segment:
 def base_offset_of(segment: Segment) -> int:
     """The key to search a list of segments by."""
     return segment.base_offset
+
+
+def _first_timestamp_in(disk: Disk, path: str) -> int:
+    """UNKNOWN as well if the file is gone or its disk refuses: then nobody asks for it again."""
+    try:
+        file = disk.open(path)
+        try:
+            head = file.read_at(0, HEADER_SIZE)
+        finally:
+            file.close()
+    except OSError:
+        return UNKNOWN
+    return BatchHeader.read(memoryview(head)).max_timestamp if len(head) == HEADER_SIZE else UNKNOWN

@@ -38,6 +38,7 @@ class Runner(Protocol):
     """
 
     pid: int
+    http: str | None  # where metrics are told, from the start on
 
     def start(self, settings: Mapping[str, str], timeout_s: float) -> int: ...
 
@@ -57,7 +58,8 @@ class RunnelBroker:
 
     `settings` are Kafka's names or Runnel's own. By default the broker is a process of its own;
     with `in_process` it is a thread of this one: there is nothing to start, but `kill` does not
-    work, and its work and yours take turns. A `data_dir` that is given is kept afterwards.
+    work, and its work and yours take turns. With `metrics` it tells them at `metrics_url`, which
+    takes a process more. A `data_dir` that is given is kept afterwards.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class RunnelBroker:
         settings: Mapping[str, Setting] | None = None,
         *,
         in_process: bool = False,
+        metrics: bool = False,
         data_dir: str | Path | None = None,
         port: int = 0,
     ) -> None:
@@ -72,7 +75,8 @@ class RunnelBroker:
         self._remove = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self.data_dir = self._scratch / "data" if data_dir is None else Path(data_dir)
         self.port = port
-        self._settings = {name: _text(value) for name, value in (settings or {}).items()}
+        self._settings = {"runnel.http.listener": f"{HOST}:0" if metrics else "off"}
+        self._settings |= {name: _text(value) for name, value in (settings or {}).items()}
         self._runner = self._make_runner(in_process)
         self._last_logs = ""
 
@@ -168,6 +172,13 @@ class RunnelBroker:
         if not self.port:
             raise BrokerError("the broker has no port before its first start")
         return f"{HOST}:{self.port}"
+
+    @property
+    def metrics_url(self) -> str:
+        """What Prometheus would scrape. Raises BrokerError for a broker without `metrics`."""
+        if not self._runner.http:
+            raise BrokerError("this broker tells no metrics; make it with metrics=True")
+        return f"http://{self._runner.http}/metrics"
 
     @property
     def pid(self) -> int:

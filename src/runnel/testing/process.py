@@ -30,6 +30,7 @@ class ProcessRunner:
 
     def __init__(self, scratch: Path) -> None:
         self.pid = -1
+        self.http: str | None = None
         self._scratch = scratch
         self._ready_file = scratch / "ready.json"
         self._log_file = scratch / "broker.log"
@@ -66,7 +67,9 @@ class ProcessRunner:
                 self.kill()
                 raise BrokerError(f"the broker was not ready in time:\n{self.logs}")
             time.sleep(POLL_S)
-        address: str = json.loads(self._ready_file.read_text())["kafka"][0]
+        ready = json.loads(self._ready_file.read_text())
+        self.http = ready["http"]
+        address: str = ready["kafka"][0]
         return int(address.rpartition(":")[2])
 
     def stop(self, timeout_s: float) -> None:

@@ -28,6 +28,7 @@ ROOT_LOGGER: Final = "runnel"
 class ThreadRunner:
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.http: str | None = None
         self._log = _Log()
         self._thread: threading.Thread | None = None
 
@@ -74,7 +75,8 @@ class ThreadRunner:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         await run_broker(settings, self._stop, self._on_ready, progress=_no_progress)
 
-    def _on_ready(self, _broker: Broker, addresses: list[str]) -> None:
+    def _on_ready(self, _broker: Broker, addresses: list[str], http: str | None) -> None:
+        self.http = http
         self._outcome.put(int(addresses[0].rpartition(":")[2]))
 
     def stop(self, timeout_s: float) -> None:

@@ -68,6 +68,10 @@ class ClassicGroup:
     def member_count(self) -> int:
         return len(self.members)
 
+    @property
+    def rebalance_count(self) -> int:
+        return self.generation_id
+
     def move_to(self, state: ClassicState, now_ms: int) -> None:
         self.is_initial = (
             state is ClassicState.PREPARING_REBALANCE and self.state is ClassicState.EMPTY

@@ -101,6 +101,10 @@ class ConsumerGroup:
     def member_count(self) -> int:
         return len(self.members)
 
+    @property
+    def rebalance_count(self) -> int:
+        return self.epoch
+
     def ensure_may_commit(
         self, member_id: str, instance_id: str | None, epoch: int, api_version: int
     ) -> EnsurePartition | None:

@@ -34,6 +34,10 @@ class Group(Protocol):
     @property
     def member_count(self) -> int: ...
 
+    @property
+    def rebalance_count(self) -> int:
+        """Its generation or epoch: another one after each rebalance."""
+
     def ensure_may_commit(
         self, member_id: str, instance_id: str | None, epoch: int, api_version: int
     ) -> EnsurePartition | None:

@@ -1,0 +1,101 @@
+"""Tells the exporter how partitions, groups and transactions stand, off the path of any request.
+
+Once a second: partitions that were written to, then the next of all others, a limited number in
+turn. So a small broker is told of whole each second, and one with ten thousand partitions in some
+ten seconds, what is written to always first. It is done a few rows at a time, with the loop's other
+work in between.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from runnel.broker.coordinator_gauges import GroupGauges, TransactionGauges
+from runnel.broker.coordinators import Coordinators
+from runnel.broker.flusher import Flusher
+from runnel.broker.log_dirs import LogDirs
+from runnel.broker.partition_gauges import DirGauges, PartitionGauges
+from runnel.broker.partitions import Partitions
+from runnel.broker.shared_rows import SharedNames
+from runnel.broker.waiting import Waiting
+from runnel.exporter.layout import Slot
+from runnel.metrics import Metrics
+from runnel.ports import Workers
+
+if TYPE_CHECKING:  # a start without groups or transactions need not pay for them
+    from runnel.coordinator.groups.machine import GroupMachine
+    from runnel.coordinator.transactions.machine import TransactionMachine
+
+TICK_S: Final = 1.0
+SWEPT_PER_TICK: Final = 1000
+AT_ONCE: Final = 25  # some microseconds each
+SPACE_EVERY_TICKS: Final = 10  # a disk is asked how full it is
+
+
+class Gauges:
+    """Owned by a broker that has an exporter, and started with it."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        partitions: Partitions,
+        flusher: Flusher,
+        log_dirs: LogDirs,
+        groups: "Coordinators[GroupMachine]",
+        transactions: "Coordinators[TransactionMachine]",
+        waiting: Waiting,
+        workers: Workers,
+    ) -> None:
+        assert metrics.shared is not None
+        self._metrics = metrics
+        self._flusher = flusher
+        self._log_dirs = log_dirs
+        self._waiting = waiting
+        self._workers = workers
+        names = SharedNames(metrics.shared, metrics)
+        self._partitions = PartitionGauges(metrics, names, partitions)
+        self._groups = GroupGauges(metrics, names, groups)
+        self._transactions = TransactionGauges(metrics, transactions)
+        self._dirs = DirGauges(metrics, names)
+        self._sweep: Iterator[None] = iter(())
+
+    async def run(self) -> None:
+        """As long as the broker."""
+        tick = 0
+        while True:
+            if tick % SPACE_EVERY_TICKS == 0:
+                self._dirs.refresh(await self._workers.run(self._log_dirs.spaces))
+            await self.refresh()
+            tick += 1
+            await asyncio.sleep(TICK_S)
+
+    async def refresh(self) -> None:
+        """One tick: what moved, then a part of all the rest."""
+        moved = self._flusher.moved | self._flusher.touched
+        self._flusher.moved.clear()
+        await _in_steps(self._partitions.refresh_each(moved))
+        await _in_steps(self._next_of_all())
+        await self._partitions.look_for_oldest(self._workers)
+        self._metrics.slots[Slot.REQUESTS_PARKED_NOW] = self._waiting.parked_count()
+        self._metrics.publish()
+
+    def _next_of_all(self) -> Iterator[None]:
+        """At the end of a round the next tick begins another."""
+        for _ in range(SWEPT_PER_TICK):
+            try:
+                next(self._sweep)
+            except StopIteration:
+                self._sweep = self._all()
+                return
+            yield
+
+    def _all(self) -> Iterator[None]:
+        yield from self._partitions.sweep()
+        yield from self._groups.sweep()
+        yield from self._transactions.sweep()
+
+
+async def _in_steps(work: Iterator[None]) -> None:
+    for count, _ in enumerate(work, 1):
+        if count % AT_ONCE == 0:
+            await asyncio.sleep(0)
