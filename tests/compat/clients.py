@@ -179,6 +179,7 @@ SUITES = [
 BROKER_SUITES = [
     Program("DumpLogSegments", lambda: _here("tests.compat.dump.dump_suite"), ("java", "mvn")),
     Program("compaction", lambda: _here("tests.compat.compacted.compacted_suite"), ("java", "mvn")),
+    Program("examples", lambda: _here("tests.compat.examples.examples_suite"), ("java", "mvn")),
     Program("journals", lambda: _here("tests.compat.dump.journals_suite"), ("java", "mvn")),
     Program("tools", lambda: _here("tests.compat.tools.tools_suite"), ("java", "mvn")),
 ]
