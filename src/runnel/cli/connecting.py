@@ -9,6 +9,7 @@ from runnel.client.cluster import (
     PASSING,
     ClientError,
     Cluster,
+    MisdirectedError,
     RefusedError,
     UnreachableError,
     addresses_of,
@@ -71,6 +72,12 @@ def connected(bootstrap: str) -> Iterator[Cluster]:
 def told(error: ClientError) -> CommandError:
     """The line that a user reads."""
     text = str(error).rstrip(".")
+    if isinstance(error, MisdirectedError):
+        return CommandError(
+            f"{text}. If it runs, its advertised.listeners have to name an address that can be"
+            " reached from here ('runnel serve --advertised-host').",
+            EXIT_FAILED,
+        )
     if isinstance(error, UnreachableError):
         return CommandError(
             f"no broker answers: {text}. Is it running ('runnel serve')? Another is named with"

@@ -63,6 +63,10 @@ class UnreachableError(ClientError):
     """No broker answers, or one went away; whether it has acted is not known."""
 
 
+class MisdirectedError(ClientError):
+    """A broker answers, but not at the address that clients are told; trying again is no use."""
+
+
 class UnsupportedError(ClientError):
     """The broker does not know the API."""
 
@@ -110,6 +114,7 @@ class Cluster:
         self._any: WireClient | None = None
         self._nodes: dict[int, WireClient] = {}
         self._addresses: dict[int, Address] = {}
+        self._reached: set[int] = set()  # brokers that have been connected before
 
     def __enter__(self) -> Self:
         return self
@@ -256,8 +261,21 @@ class Cluster:
                     ErrorCode.BROKER_ID_NOT_REGISTERED,
                     f"there is no broker {node_id}; the cluster has {known}",
                 )
-            self._nodes[node_id] = self._connect([address])
+            self._nodes[node_id] = self._connect_to_node(node_id, address)
         return self._nodes[node_id]
+
+    def _connect_to_node(self, node_id: int, address: Address) -> WireClient:
+        try:
+            client = self._connect([address])
+        except UnreachableError as error:
+            if address in self._bootstrap or node_id in self._reached:
+                raise
+            asked = ", ".join(f"{host}:{port}" for host, port in self._bootstrap)
+            raise MisdirectedError(
+                f"broker {node_id} is not reached where {asked} says that it is: {error}"
+            ) from None
+        self._reached.add(node_id)
+        return client
 
     def _connect(self, addresses: Sequence[Address]) -> WireClient:
         failures: list[str] = []
