@@ -234,7 +234,7 @@ def test_pause_hands_out_nothing_and_loses_nothing(runnel_broker: RunnelBroker) 
 
 def test_two_members_share(runnel_broker: RunnelBroker) -> None:
     topic = runnel_broker.create_topic(partitions=4)
-    config = grouped(runnel_broker)
+    config = grouped(runnel_broker, extra={"heartbeat.interval.ms": 200})
     events: list[str] = []
     with Consumer(config) as first, Consumer(config) as second:
         first.subscribe(
@@ -262,7 +262,9 @@ def test_until_the_end_of_what_has_no_message_at_its_end(
     config = ProducerConfig(runnel_broker.bootstrap_servers, transactional_id=runnel_topic)
     with Producer(config) as producer, producer.transaction():
         producer.send_batch(runnel_topic, numbers(3))
-    with Consumer(ConsumerConfig(runnel_broker.bootstrap_servers)) as consumer:
+    with Consumer(
+        ConsumerConfig(runnel_broker.bootstrap_servers, fetch_max_wait_ms=20)
+    ) as consumer:
         consumer.subscribe(runnel_topic)
         assert texts(list(consumer.until_end(20))) == numbers(3)
         assert texts(list(consumer.until_end(20))) == []

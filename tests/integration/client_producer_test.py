@@ -214,6 +214,7 @@ def test_exactly_once_from_topic_to_topic(runnel_broker: RunnelBroker, runnel_to
         group_id=runnel_topic,
         enable_auto_commit=False,
         max_poll_records=4,
+        fetch_max_wait_ms=20,
     )
     failed: set[str] = set()
     with (

@@ -121,12 +121,15 @@ class AsyncConsumer:
         self._is_stopping = False
         loop = asyncio.get_running_loop()
         last = loop.time()
+        joined_by = last + self.config.session_timeout_ms / 1000
         while not self._is_stopping:
             message = await self.consume_one(
                 SLICE_S if idle_timeout_s is None else min(SLICE_S, idle_timeout_s)
             )
             if message is not None:
                 yield message
+                last = loop.time()
+            elif not self.assignment() and loop.time() < joined_by:
                 last = loop.time()
             elif idle_timeout_s is not None and loop.time() - last >= idle_timeout_s:
                 return

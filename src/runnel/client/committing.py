@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Iterable
+from functools import cached_property
 
 from runnel.client.backoff import Backoff
 from runnel.client.configuration import OffsetResetPolicy
+from runnel.client.ends import Ends
 from runnel.client.failures import (
-    ClientTimeoutError,
     CommitError,
     ConfigurationError,
     error_of,
     explained,
 )
-from runnel.client.inbox import Inbox, KafkaException, Place
+from runnel.client.inbox import RDKAFKA_LOG, Inbox, KafkaException, Place
 from runnel.client.message import Message
 from runnel.client.offsets import EARLIEST, LATEST, Offsets, Partition, TopicPartition, checked
 
@@ -30,6 +31,15 @@ _COMMIT_AGAIN = {
 
 class Committing(Inbox):
     """Not for use by itself: see `Consumer`."""
+
+    @cached_property
+    def _ends(self) -> Ends:
+        settings = {
+            **self.config.connection_settings(),
+            **self.config.extra,
+            "logger": RDKAFKA_LOG,
+        }
+        return Ends(settings, str(self.config.isolation_level), self._timeout_s)
 
     @property
     def _timeout_s(self) -> float:
@@ -141,8 +151,8 @@ class Committing(Inbox):
         """As it is now: what is written from now on comes after "latest"."""
         if name not in (EARLIEST, LATEST):
             raise ConfigurationError(f"seek to an offset, {EARLIEST!r} or {LATEST!r}")
-        start, end = self._ends_of((topic, partition))
-        return start if name == EARLIEST else end
+        ask = self._ends.starts if name == EARLIEST else self._ends.ends
+        return ask([(topic, partition)])[topic, partition]
 
     def _seek(self, places: Offsets) -> None:
         """A partition that was assigned just now is sought when librdkafka has begun to read it."""
@@ -196,31 +206,35 @@ class Committing(Inbox):
 
     def position(self, topic: str, partition: int) -> int:
         """The offset of the next message that will be handed out."""
-        known = self._handout.positions().get((topic, partition))
-        return self._start_of((topic, partition)) if known is None else known
+        return self._positions([(topic, partition)])[topic, partition]
 
     def lag(self) -> dict[Partition, int]:
         """How many messages of each assigned partition have not been handed out yet."""
-        found: dict[Partition, int] = {}
-        positions = self._handout.positions()
-        for partition in list(self._assigned):
-            _, end = self._ends_of(partition)
-            position = positions.get(partition)
-            position = self._start_of(partition) if position is None else position
-            found[TopicPartition(*partition)] = max(end - position, 0)
-        return found
+        assigned = list(self._assigned)
+        positions, ends = self._positions(assigned), self._ends.ends(assigned)
+        return {TopicPartition(*one): max(ends[one] - positions[one], 0) for one in assigned}
+
+    def _positions(self, partitions: list[Partition]) -> dict[Partition, int]:
+        """Of those that nothing was handed out of: what is committed, or what the settings say."""
+        known = self._handout.positions()
+        unread = [partition for partition in partitions if partition not in known]
+        if unread and self.config.group_id is not None:
+            known.update(self.committed(unread))
+            unread = [partition for partition in unread if partition not in known]
+        if self.config.auto_offset_reset is OffsetResetPolicy.LATEST:
+            return {**self._ends.ends(unread), **known}
+        return {**self._ends.starts(unread), **known}
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """The first offset that is kept and the end, where the next message will be written."""
-        return self._ends_of((topic, partition))
+        place = (topic, partition)
+        return self._ends.starts([place])[place], self._ends.ends([place])[place]
 
     def ends_ahead(self) -> dict[Partition, int]:
         """The ends, as they are now, of the assigned partitions that have not been read so far."""
-        return {
-            partition: self._ends_of(partition)[1]
-            for partition, lag in self.lag().items()
-            if lag > 0
-        }
+        assigned = list(self._assigned)
+        positions, ends = self._positions(assigned), self._ends.ends(assigned)
+        return {one: end for one, end in ends.items() if positions[one] < end}
 
     def still_ahead(self, ends: Offsets) -> dict[Partition, int]:
         """Those of the partitions that are still ours and have not been read to these ends.
@@ -234,20 +248,3 @@ class Committing(Inbox):
             if partition in self._assigned
             and max(positions.get(partition, 0), self._end_seen.get(partition, 0)) < end
         }
-
-    def _start_of(self, partition: Partition) -> int:
-        committed = {} if self.config.group_id is None else self.committed([partition])
-        start, end = self._ends_of(partition)
-        first = end if self.config.auto_offset_reset is OffsetResetPolicy.LATEST else start
-        return committed.get(partition, first)
-
-    def _ends_of(self, partition: Partition) -> tuple[int, int]:
-        try:
-            ends = self.raw.get_watermark_offsets(Place(*partition), timeout=self._timeout_s)
-        except KafkaException as exception:
-            raise explained(
-                error_of(exception), f"the ends of {partition[0]} are unknown"
-            ) from None
-        if ends is None:
-            raise ClientTimeoutError(f"the ends of {partition[0]} are unknown: no answer in time")
-        return ends

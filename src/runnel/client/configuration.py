@@ -65,6 +65,7 @@ class _Connection:
     start_timeout_ms: int = 10_000  # how long `start` waits for a first answer
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
+    reconnect_backoff_max_ms: int = 1_000  # a broker that was restarted is found within that
     security_protocol: str = "PLAINTEXT"  # or SSL, SASL_PLAINTEXT, SASL_SSL
     sasl_mechanism: str | None = None  # PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER
     sasl_username: str | None = None
@@ -87,13 +88,14 @@ class _Connection:
                     f"{DEFAULT_SERVERS}"
                 )
         _at_least(self, 1, "start_timeout_ms", "request_timeout_ms", "retry_backoff_ms")
+        _at_least(self, 100, "reconnect_backoff_max_ms")
         has_user = self.sasl_username is not None or self.sasl_mechanism is not None
         if has_user and not self.security_protocol.startswith("SASL_"):
             raise ConfigurationError(
                 "a user needs security_protocol='SASL_SSL', or 'SASL_PLAINTEXT' without encryption"
             )
 
-    def _connection_settings(self) -> dict[str, Any]:
+    def connection_settings(self) -> dict[str, Any]:
         optional = {
             "sasl.mechanism": self.sasl_mechanism,
             "sasl.username": self.sasl_username,
@@ -105,6 +107,7 @@ class _Connection:
             "client.id": self.client_id,
             "security.protocol": self.security_protocol,
             "retry.backoff.ms": self.retry_backoff_ms,
+            "reconnect.backoff.max.ms": self.reconnect_backoff_max_ms,
             **{name: value for name, value in optional.items() if value is not None},
         }
 
@@ -165,7 +168,7 @@ class ProducerConfig(_Connection):
     def settings(self) -> dict[str, Any]:
         """What librdkafka is given, without `extra`."""
         settings = {
-            **self._connection_settings(),
+            **self.connection_settings(),
             "acks": str(self.acks),
             "batch.size": self.batch_size,
             "linger.ms": self.linger_ms,
@@ -261,7 +264,7 @@ class ConsumerConfig(_Connection):
         not when it was handed out. The ends of partitions are for `until_end`.
         """
         settings = {
-            **self._connection_settings(),
+            **self.connection_settings(),
             "group.id": self.group_id
             or CLIENT_ID,  # has to be named; without one nothing is joined
             "group.protocol": self.group_protocol,

@@ -119,15 +119,22 @@ class Consumer(Committing):
                 stored_at = now
 
     def _wait_for_one(self, idle_timeout_s: float | None) -> Message | None:
+        """Joining a group does not count as idle, within a session's time."""
         started = time.monotonic()
+        joined_by = started + self.config.session_timeout_ms / 1000
         while not self._is_stopping:
             timeout_s = POLL_TIMEOUT_S
             if idle_timeout_s is not None:
-                timeout_s = min(timeout_s, started + idle_timeout_s - time.monotonic())
-            message = self.consume_one(max(timeout_s, 0))
+                timeout_s = min(timeout_s, idle_timeout_s)
+            message = self.consume_one(timeout_s)
             if message is not None:
                 return message
-            if idle_timeout_s is not None and time.monotonic() - started >= idle_timeout_s:
+            if idle_timeout_s is None:
+                continue
+            now = time.monotonic()
+            if not self._assigned and now < joined_by:
+                started = now
+            elif now - started >= idle_timeout_s:
                 break
         return None
 

@@ -33,6 +33,7 @@ RDKAFKA_LOG = LOG.getChild("librdkafka")  # its own lines, for those who set up 
 RDKAFKA_LOG.addHandler(logging.NullHandler())
 KafkaException = confluent_kafka.KafkaException
 Place = confluent_kafka.TopicPartition
+_ANY_TOPIC = "__consumer_offsets"  # need not be there; asked about one, a broker is connected to
 _PARTITION_EOF = confluent_kafka.KafkaError._PARTITION_EOF
 WAIT_SLICE_S = 0.1  # librdkafka's waits cannot be interrupted by Ctrl-C
 METADATA_TIMEOUT_S = 10.0
@@ -97,16 +98,14 @@ class Inbox:
         timeout_s = self.config.start_timeout_ms / 1000
         raw = self.raw
         try:
-            cluster_id = raw.cluster_id(timeout_s)
+            raw.list_topics(_ANY_TOPIC, timeout=timeout_s)
         except KafkaException:
-            cluster_id = None
-        if not cluster_id:
             reason = f" ({self._last_trouble})" if self._last_trouble else ""
             raise BrokerUnavailableError(
                 f"no broker answered at {self.config.servers} within {timeout_s:g} s{reason}; "
                 "start one (`runnel serve`) or check bootstrap_servers",
                 retriable=True,
-            )
+            ) from None
 
     def _on_error(self, error: "KafkaError") -> None:
         self._last_trouble = error.str()
