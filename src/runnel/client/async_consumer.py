@@ -30,12 +30,14 @@ SLICE_S = 0.2  # of one wait in the thread, which nobody can cut short
 
 
 class AsyncConsumer:
-    """Reads messages in an event loop; all of `Consumer`, to be awaited.
+    """Reads messages in an event loop.
 
-    async with AsyncConsumer(ConsumerConfig("localhost:9092", group_id="billing")) as consumer:
-        await consumer.subscribe("orders")
-        async for message in consumer:
-            print(message.offset, message.value)
+        async with AsyncConsumer(ConsumerConfig("localhost:9092", group_id="billing")) as consumer:
+            await consumer.subscribe("orders")
+            async for message in consumer:
+                print(message.offset, message.value)
+
+    Its methods have the names and arguments of `Consumer`'s, and are awaited.
     """
 
     def __init__(self, config: ConsumerConfig | None = None) -> None:
