@@ -49,7 +49,7 @@ def test_examples(document: Path, tmp_path: Path) -> None:
     activate.parent.mkdir(parents=True)
     activate.touch()
     failures: list[str] = []
-    with BrokerProcess(work_dir / "runnel-data") as broker:
+    with BrokerProcess(work_dir / "runnel-data", metrics=True) as broker:
         for example in examples:
             out, err, status = _run(example, broker, work_dir, search_path)
             # A document may leave out the remarks that go to standard error.
@@ -74,7 +74,13 @@ def _run(
     command = example.command.replace(OTHER_ADDRESS, ADDRESS).replace(ADDRESS, broker.bootstrap)
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
-        env=environment({"RUNNEL_BOOTSTRAP_SERVER": broker.bootstrap, "PATH": search_path}),
+        env=environment(
+            {
+                "RUNNEL_BOOTSTRAP_SERVER": broker.bootstrap,
+                "RUNNEL_METRICS_URL": broker.http,
+                "PATH": search_path,
+            }
+        ),
         cwd=work_dir,
         stdin=subprocess.DEVNULL,
         capture_output=True,

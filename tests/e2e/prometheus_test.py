@@ -44,7 +44,7 @@ def tools() -> Tools:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("steady") / "data") as broker:
+    with BrokerProcess(tmp_path_factory.mktemp("steady") / "data", metrics=True) as broker:
         yield broker
 
 
@@ -70,7 +70,7 @@ def cramped(
         return
     data = tmp_path_factory.mktemp("cramped") / "data"
     data.symlink_to(small_disk, target_is_directory=True)
-    with BrokerProcess(data) as broker:
+    with BrokerProcess(data, metrics=True) as broker:
         yield broker
 
 

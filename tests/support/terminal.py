@@ -61,9 +61,9 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
-    def interrupt(self) -> None:
-        """Ctrl-C. As a signal: this terminal is not the one that controls the program's session."""
-        self._process.send_signal(signal.SIGINT)
+    def send_signal(self, number: signal.Signals) -> None:
+        """Ctrl-C too: this terminal is not the one that controls the program's session."""
+        self._process.send_signal(number)
 
     def expect(self, text: str) -> None:
         """Returns when this appears after what the last call found."""

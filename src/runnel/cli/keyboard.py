@@ -2,11 +2,14 @@
 
 import os
 import select
+import signal
 import sys
 import termios
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from signal import SIGHUP, SIGTERM
+from types import FrameType
 
 
 class Keyboard:
@@ -30,14 +33,26 @@ class Keyboard:
 
 @contextmanager
 def listening() -> Iterator[Keyboard]:
-    """Keys without the return key, and without their echo; as it was afterwards."""
+    """Keys without the return key, and without their echo; afterwards all is as it was.
+
+    So it is when we are told to end (SIGTERM, or a window that is closed): that leaves the block
+    with SystemExit, and whoever owns the screen gives it back too.
+    """
     if not sys.stdin.isatty():
         yield Keyboard(None)
         return
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
+    handlers = {number: signal.signal(number, _leave) for number in (SIGTERM, SIGHUP)}
     try:
         tty.setcbreak(descriptor)
         yield Keyboard(descriptor)
     finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        with suppress(termios.error):  # the terminal has gone
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
