@@ -1,11 +1,16 @@
 """Real broker processes for the tests of this folder; each test's brokers end with it."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.process import LOOPS, BrokerProcess, StartBroker
+
+# A suite that was started in the background ignores interrupts; what it starts must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=sorted(LOOPS))
