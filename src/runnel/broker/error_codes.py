@@ -5,7 +5,6 @@ where they arise, because to look through their responses would cost more than a
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from runnel.wire.schema import Kind, schema_of
@@ -25,7 +24,19 @@ def look_of(response_type: type[Any]) -> Look | None:
     has_own = any(field.name == ERROR_CODE for field in schema_of(response_type).fields)
     if not parts:
         return _look_at_own if has_own else None
-    return partial(_look, has_own, parts)
+
+    def look(response: Any, found: Found) -> None:  # noqa: ANN401  # a message of that class
+        if has_own and response.error_code:
+            found(response.error_code)
+        for name, is_array, look_inside in parts:
+            value = getattr(response, name)
+            if is_array:
+                for each in value or ():
+                    look_inside(each, found)
+            elif value is not None:
+                look_inside(value, found)
+
+    return look
 
 
 def _class_of(kind: Kind[Any]) -> type[Any] | None:
@@ -38,15 +49,3 @@ def _class_of(kind: Kind[Any]) -> type[Any] | None:
 def _look_at_own(response: Any, found: Found) -> None:  # noqa: ANN401  # a message of any class
     if response.error_code:
         found(response.error_code)
-
-
-def _look(has_own: bool, parts: list[tuple[str, bool, Look]], response: Any, found: Found) -> None:  # noqa: ANN401  # as above
-    if has_own and response.error_code:
-        found(response.error_code)
-    for name, is_array, look in parts:
-        value = getattr(response, name)
-        if is_array:
-            for each in value or ():
-                look(each, found)
-        elif value is not None:
-            look(value, found)

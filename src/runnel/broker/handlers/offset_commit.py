@@ -9,8 +9,8 @@ every partition, because the response has no other place for it.
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
-from runnel.broker.handlers.group_partitions import Refused, merged, refusal, sort_out
-from runnel.broker.security import Operation, Resource
+from runnel.broker.handlers.group_partitions import READ, Refused, merged, refusal, sort_out
+from runnel.broker.security import Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
 from runnel.errors import ErrorCode, RunnelError
@@ -23,6 +23,7 @@ from runnel.wire.messages.offset_commit import (
 )
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
+GROUP: Final = Resource.GROUP
 
 
 def offset_commit(
@@ -33,7 +34,7 @@ def offset_commit(
             topics=[_refused(refusal(topic, code)) for topic in request.topics]
         )
 
-    if not context.may(Operation.READ, Resource.GROUP, request.group_id):
+    if not context.may(READ, GROUP, request.group_id):
         return failed(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     image = services.image
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

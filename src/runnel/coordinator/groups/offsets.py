@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
 FIRST_VERSION_OF_ABSENT_GROUPS: Final = 9  # of OffsetCommit
+NONE: Final = ErrorCode.NONE  # found once: to look it up takes a microsecond
 OFFSETS_MAX: Final = 20_000  # at once: more make a batch that no journal takes, after long work
 
 
@@ -179,7 +180,7 @@ class Offsets:
             self.committed.next_order(),
         )
         records.append((group_id, topic, partition.partition_index, found))
-        return ErrorCode.NONE
+        return NONE
 
     def _write(
         self,
