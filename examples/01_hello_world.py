@@ -20,5 +20,5 @@ with a_broker() as servers:
     with Consumer(ConsumerConfig(servers)) as consumer:
         consumer.subscribe(topic)
         for message in consumer:
-            print("read:", message.value.decode())
+            print("read:", message.text)
             break

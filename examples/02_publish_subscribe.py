@@ -18,7 +18,7 @@ from runnel.client import Consumer, ConsumerConfig, Message, Producer, ProducerC
 
 
 def told(messages: list[Message]) -> str:
-    prices = [f"{message.offset} = {message.value.decode()}" for message in messages]
+    prices = [f"{message.offset} = {message.text}" for message in messages]
     return ", ".join(prices) or "nothing new"
 
 

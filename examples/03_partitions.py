@@ -35,11 +35,11 @@ with a_broker() as servers:
     with Consumer(ConsumerConfig(servers)) as consumer:
         consumer.subscribe(topic)
         for message in consumer.until_end():
-            accounts[message.key.decode()].append(message.value.decode())
+            accounts[message.key.decode()].append(message.text)
     for name, amounts in sorted(accounts.items()):
         print(f"{name}: {' '.join(amounts)} = {sum(map(int, amounts))}")
 
     # Whoever wants certain partitions names them.
     with Consumer(ConsumerConfig(servers)) as consumer:
         consumer.subscribe(topic, [1])
-        print("partition 1 alone:", *[message.value.decode() for message in consumer.until_end()])
+        print("partition 1 alone:", *[message.text for message in consumer.until_end()])

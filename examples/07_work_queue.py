@@ -32,7 +32,7 @@ class Worker(threading.Thread):
         with self.consumer as consumer:  # the end commits what was done, and leaves the group
             consumer.subscribe(TOPIC)
             for message in consumer:
-                self.jobs.append(message.value.decode())  # the work
+                self.jobs.append(message.text)  # the work
 
     def stop(self) -> None:
         self.consumer.stop()

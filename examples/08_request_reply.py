@@ -26,7 +26,7 @@ def serve(servers: str, consumer: Consumer) -> None:
         consumer.subscribe(QUESTIONS)
         for question in consumer:
             headers = {"correlation-id": question.headers["correlation-id"]}
-            first, operator, second = question.value.decode().split()
+            first, operator, second = question.text.split()
             try:
                 number = int(first) * int(second) if operator == "*" else int(first) / int(second)
                 answer = f"is {number}"
@@ -49,7 +49,7 @@ class Client:
         self._producer.send(QUESTIONS, question, headers=headers)
         for answer in self._consumer.messages(idle_timeout_s=10):
             if answer.header("correlation-id") == number:
-                return str(answer.value.decode())
+                return answer.text
         raise TimeoutError(f"no answer to {question}")
 
 

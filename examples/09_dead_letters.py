@@ -30,7 +30,7 @@ words: dict[str, int] = {}  # prices in words that we understand
 
 
 def pay(bill: Message) -> None:
-    price = bill.value.decode()
+    price = bill.text
     cents = words[price] if price in words else int(price)
     print(f"paid {cents} cents for {bill.key.decode()}")
 

@@ -24,7 +24,7 @@ FAILS_AT = {2: 20, 4: 10}  # attempt: after so many receipts
 def read_all(servers: str, topic: str, level: IsolationLevel) -> list[str]:
     with Consumer(ConsumerConfig(servers, isolation_level=level)) as consumer:
         consumer.subscribe(topic)
-        return [message.value.decode() for message in consumer.until_end()]
+        return [message.text for message in consumer.until_end()]
 
 
 with a_broker() as servers:
@@ -48,7 +48,7 @@ with a_broker() as servers:
                         if number == FAILS_AT.get(attempt):
                             producer.flush()  # they are in the log, and yet nobody sees them
                             raise RuntimeError(f"failed at {number}")
-                        producer.send(receipts, f"receipt of {message.value.decode()}")
+                        producer.send(receipts, f"receipt of {message.text}")
                 done += len(batch)
                 print(f"attempt {attempt}: {len(batch)} receipts, committed")
             except RuntimeError as error:

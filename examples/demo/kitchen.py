@@ -16,7 +16,6 @@ DISHES = ("tea", "cake", "tea", "soup", "coffee")
 TABLES = 20
 ORDERS_PER_S = 100
 PREPARING_S = 0.025
-IMPATIENT = {"reconnect.backoff.max.ms": 500}  # who watches does not want to wait 10 s
 
 
 class Shop(threading.Thread):
@@ -25,7 +24,7 @@ class Shop(threading.Thread):
     def __init__(self, servers: str) -> None:
         super().__init__(name="shop", daemon=True)
         self.acknowledged: set[int] = set()
-        self._producer = Producer(ProducerConfig(servers, client_id="shop", extra=IMPATIENT))
+        self._producer = Producer(ProducerConfig(servers, client_id="shop"))
         self._is_closed = threading.Event()
 
     def run(self) -> None:
@@ -57,7 +56,7 @@ class Cook(threading.Thread):
             group_id=GROUP,
             client_id=f"cook-{number}",
             auto_commit_interval_ms=500,
-            extra={**IMPATIENT, "heartbeat.interval.ms": 500},  # notices a new cook soon
+            extra={"heartbeat.interval.ms": 500},  # notices a new cook soon
         )
         self._consumer = Consumer(config)
 
@@ -68,7 +67,7 @@ class Cook(threading.Thread):
 
     def _prepare(self, order: Message) -> None:
         time.sleep(PREPARING_S)
-        self.done.add(json.loads(order.value)["order"])
+        self.done.add(order.json()["order"])
 
     def stop(self) -> None:
         self._consumer.stop()
