@@ -22,8 +22,7 @@ HAVE_THEIR_OWN_TEST = ("docs/testing.md", "docs/languages/")
 DOCUMENTS = [
     path
     for path in (
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
         *sorted((ROOT / "docs").rglob("*.md")),
     )
     if not str(path.relative_to(ROOT)).startswith(HAVE_THEIR_OWN_TEST)

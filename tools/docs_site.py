@@ -1,6 +1,7 @@
 """What mkdocs does not do by itself for the site: hooks, named in mkdocs.yml.
 
 - Some pages lie outside docs/, where readers of the repository look for them (`ADOPTED`).
+- Each program in examples/ is a page, with its source.
 - A folder in the navigation stands for all its pages.
 - A link to a file of the repository that is no page is shown as the name of that file, because a
   site has no sources beside it; if there is no such file, that is a warning: the build fails.
@@ -21,7 +22,9 @@ ADOPTED = {
     "project/contributing.md": "CONTRIBUTING.md",
     "project/changes.md": "CHANGELOG.md",
     "project/compatibility-findings.md": "tests/compat/FINDINGS.md",
+    "examples/index.md": "examples/README.md",
 }
+LANGUAGES = {".py": "python", ".sh": "bash"}
 HOME = {"README.md": "index.md"}  # whoever links to the README means the first page
 _log = logging.getLogger("mkdocs.plugins.site")  # strict builds count the warnings below this name
 _LINK = re.compile(
@@ -57,6 +60,11 @@ def _with_folders(nav: object) -> list[object]:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in ADOPTED.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    for program in sorted((ROOT / "examples").iterdir()):
+        if program.suffix in LANGUAGES:
+            code = f"# {program.name}\n\n```{LANGUAGES[program.suffix]}\n{program.read_text()}```\n"
+            page = f"examples/{program.name}.md"
+            files.append(File.generated(config, page, content=code))
     return files
 
 
@@ -88,6 +96,8 @@ def _page_of(path: str) -> str | None:
             return page
     if path in HOME:
         return HOME[path]
+    if posixpath.dirname(path) == "examples" and posixpath.splitext(path)[1] in LANGUAGES:
+        return f"{path}.md"
     if path.startswith("docs/") and not (ROOT / path).is_dir():
         return path.removeprefix("docs/")
     return None
