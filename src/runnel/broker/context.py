@@ -12,7 +12,7 @@ from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
 from runnel.broker.quotas import Mutations, Quotas
-from runnel.broker.security import Authorizer, Operation, Resource
+from runnel.broker.security import REFUSALS, Authorizer, Operation, Resource
 from runnel.broker.topics import Topics
 from runnel.broker.upkeep import Upkeep
 from runnel.broker.waiting import Waiting
@@ -20,6 +20,7 @@ from runnel.broker.warming import Warming
 from runnel.cluster.image import Image
 from runnel.cluster.membership import Membership
 from runnel.config.settings import Settings
+from runnel.errors import RunnelError
 from runnel.metrics import Metrics
 from runnel.ports import Clock, Workers
 
@@ -65,6 +66,11 @@ class RequestContext:
         return authorizer is None or authorizer.allows(
             self.principal, self.host, operation, resource, name
         )
+
+    def ensure_may(self, operation: Operation, resource: Resource, name: str) -> None:
+        """Raises RunnelError, in Kafka's words for that kind of resource."""
+        if not self.may(operation, resource, name):
+            raise RunnelError(*REFUSALS[resource])
 
     def rights(self, resource: Resource, name: str, operations: tuple[Operation, ...]) -> int:
         """Kafka's bit field: bit n is set if operation n is allowed."""

@@ -8,6 +8,8 @@ before the handler runs.
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+from runnel.errors import ErrorCode
+
 
 class Operation(IntEnum):
     """Kafka's AclOperation codes, as clients see them in `authorized_operations`."""
@@ -42,6 +44,15 @@ class Right(NamedTuple):
 
 
 CLUSTER_NAME = "kafka-cluster"
+REFUSALS = {
+    Resource.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    Resource.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    Resource.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    Resource.TRANSACTIONAL_ID: (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "Transactional Id authorization failed.",
+    ),
+}
 TOPIC_OPERATIONS = (
     Operation.READ,
     Operation.WRITE,

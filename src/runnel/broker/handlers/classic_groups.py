@@ -35,8 +35,7 @@ FIRST_VERSION_WITH_MEMBERS: Final = 3  # of LeaveGroup
 
 def shard_for(context: RequestContext, services: Services, group_id: str) -> "Shard[GroupMachine]":
     """Raises RunnelError."""
-    if not context.may(Operation.READ, Resource.GROUP, group_id):
-        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
+    context.ensure_may(Operation.READ, Resource.GROUP, group_id)
     if not group_id:
         raise RunnelError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
     return services.groups.shard_of(group_id)

@@ -29,17 +29,12 @@ def ensure_may(
 ) -> None:
     match kind:
         case ResourceType.TOPIC:
-            resource, code = Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            resource = Resource.TOPIC
         case ResourceType.GROUP:
-            resource, code = Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED
+            resource = Resource.GROUP
         case _:
-            resource, code, name = (
-                Resource.CLUSTER,
-                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                CLUSTER_NAME,
-            )
-    if not context.may(operation, resource, name):
-        raise RunnelError(code, name)
+            resource, name = Resource.CLUSTER, CLUSTER_NAME
+    context.ensure_may(operation, resource, name)
 
 
 def ensure_this_broker(

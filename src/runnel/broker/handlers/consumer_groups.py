@@ -4,7 +4,6 @@ Version notes: from heartbeat v1 on the client chooses its member id and may sub
 expression; describe v1 tells which protocol a member speaks.
 """
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from runnel.broker.context import RequestContext, Services
@@ -33,9 +32,9 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Parked[ConsumerGroupHeartbeatResponse]:
     try:
         _ensure_enabled(services)
-        if not context.may(Operation.READ, Resource.GROUP, request.group_id):
-            raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
-        _ensure_may_see(context, request.subscribed_topic_names or ())
+        context.ensure_may(Operation.READ, Resource.GROUP, request.group_id)
+        for name in request.subscribed_topic_names or ():
+            context.ensure_may(Operation.DESCRIBE, Resource.TOPIC, name)
         shard = services.groups.shard_of(request.group_id)
         caller = Caller(context.client_id, f"/{context.host}", context.api_version)
         response = shard.machine.consumer.heartbeat(caller, request)
@@ -51,12 +50,6 @@ def _refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 def _ensure_enabled(services: Services) -> None:
     if not finalized(services.image.features).get(GROUP_VERSION):
         raise RunnelError(ErrorCode.UNSUPPORTED_VERSION, "The version of API is not supported.")
-
-
-def _ensure_may_see(context: RequestContext, names: Iterable[str]) -> None:
-    for name in names:
-        if not context.may(Operation.DESCRIBE, Resource.TOPIC, name):
-            raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
 
 
 def consumer_group_describe(
@@ -92,8 +85,7 @@ def _describe(
     """Errors of one group are its own."""
     try:
         _ensure_enabled(services)
-        if not context.may(Operation.DESCRIBE, Resource.GROUP, group_id):
-            raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+        context.ensure_may(Operation.DESCRIBE, Resource.GROUP, group_id)
         if not group_id:
             return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
         shard = services.groups.shard_of(group_id)

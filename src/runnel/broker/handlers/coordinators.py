@@ -98,7 +98,8 @@ def _find(
     coordinators: Coordinators[Any] | None,
 ) -> Coordinator:
     try:
-        _ensure_allowed(context, key_type, key)
+        resource = Resource.TRANSACTIONAL_ID if key_type == TRANSACTION else Resource.GROUP
+        context.ensure_may(Operation.DESCRIBE, resource, key)
         if coordinators is None:
             raise RunnelError(ErrorCode.INVALID_REQUEST, f"no coordinators of type {key_type}")
         index = coordinators.index_of(key)
@@ -115,11 +116,3 @@ def _find(
     return Coordinator(
         key=key, node_id=broker.id, host=listener.host, port=listener.port, error_message=""
     )
-
-
-def _ensure_allowed(context: RequestContext, key_type: int, key: str) -> None:
-    if key_type == TRANSACTION:
-        if not context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key):
-            raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, key)
-    elif not context.may(Operation.DESCRIBE, Resource.GROUP, key):
-        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, key)

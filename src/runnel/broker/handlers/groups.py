@@ -74,8 +74,7 @@ def describe_groups(
     described: list[DescribedGroup] = []
     for group_id in request.groups:
         try:
-            if not context.may(Operation.DESCRIBE, Resource.GROUP, group_id):
-                raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
+            context.ensure_may(Operation.DESCRIBE, Resource.GROUP, group_id)
             shard = services.groups.shard_of(group_id)
             shards[shard] = None
             found = _described(shard.machine, group_id)
@@ -121,8 +120,7 @@ def delete_groups(
     for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
-            if not context.may(Operation.DELETE, Resource.GROUP, group_id):
-                raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id)
+            context.ensure_may(Operation.DELETE, Resource.GROUP, group_id)
             shard = services.groups.shard_of(group_id)
             shards[shard] = None
             group = shard.machine.group(group_id)
@@ -150,8 +148,7 @@ def offset_delete(
     context: RequestContext, services: Services, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | Parked[OffsetDeleteResponse]:
     """Raises RunnelError: its response has an error of the whole."""
-    if not context.may(Operation.DELETE, Resource.GROUP, request.group_id):
-        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.group_id)
+    context.ensure_may(Operation.DELETE, Resource.GROUP, request.group_id)
     accepted, refused = sort_out(context, services.image, request.topics)
     if not request.group_id:
         raise RunnelError(ErrorCode.INVALID_GROUP_ID, "the group has no name")

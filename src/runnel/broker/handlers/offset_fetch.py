@@ -45,8 +45,7 @@ def offset_fetch(
     answers: list[OffsetFetchResponseGroup] = []
     for group in groups:
         try:
-            if not context.may(Operation.DESCRIBE, Resource.GROUP, group.group_id):
-                raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, group.group_id)
+            context.ensure_may(Operation.DESCRIBE, Resource.GROUP, group.group_id)
             shard = services.groups.shard_of(group.group_id)
             shards[shard] = None
             answers.append(_fetch(context, services, shard, group, request.require_stable))

@@ -43,8 +43,7 @@ def _describe(
     shards: dict[Shard[TransactionMachine], None],
 ) -> describe.TransactionState:
     try:
-        if not context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id):
-            raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id)
+        context.ensure_may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id)
         shard = services.transactions.shard_of(ensure_transactional_id(transactional_id))
         found = described(shard.machine, transactional_id)
     except RunnelError as error:

@@ -146,8 +146,7 @@ def _owner_of_first(
     if not header.is_transactional or header.producer_id < 0 or partition is None:
         return None  # if there is no partition, the append says why
     transactional_id = request.transactional_id or ""
-    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id):
-        raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id)
+    context.ensure_may(Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id)
     who = Identity(header.producer_id, header.producer_epoch)
     if is_open(partition, who):
         return None

@@ -65,7 +65,9 @@ def init_transactional_producer(
         return InitProducerIdResponse(producer_id=found.producer_id, producer_epoch=found.epoch)
 
     try:
-        _ensure_allowed(context, request.transactional_id or "")
+        context.ensure_may(
+            Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id or ""
+        )
         _expected(request.producer_id, request.producer_epoch)
         ensure_transactional_id(request.transactional_id)
         ensure_timeout(request.transaction_timeout_ms, services.settings.transactions)
@@ -97,7 +99,7 @@ def end_txn(
         return EndTxnResponse(producer_id=following.producer_id, producer_epoch=following.epoch)
 
     try:
-        _ensure_allowed(context, request.transactional_id)
+        context.ensure_may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
     except RunnelError as error:
         return failed(error.code)
     return _coordinate(services, request.transactional_id, work, failed)
@@ -125,9 +127,8 @@ def add_offsets_to_txn(
         return _coordinate(services, request.transactional_id, work, failed)
 
     try:
-        _ensure_allowed(context, request.transactional_id)
-        if not context.may(Operation.READ, Resource.GROUP, request.group_id):
-            raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.group_id)
+        context.ensure_may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
+        context.ensure_may(Operation.READ, Resource.GROUP, request.group_id)
     except RunnelError as error:
         return failed(error.code)
     if CONSUMER_OFFSETS not in services.image.topics:
@@ -189,7 +190,7 @@ def _add(
     """An error for each partition, and the shard that was asked. All of them are added, or none."""
     partitions = [TopicPartition(each.name, i) for each in asked.topics for i in each.partitions]
     try:
-        _ensure_allowed(context, asked.transactional_id)
+        context.ensure_may(Operation.WRITE, Resource.TRANSACTIONAL_ID, asked.transactional_id)
     except RunnelError as error:
         return dict.fromkeys(partitions, error.code), []
     errors: Errors = {}
@@ -238,11 +239,6 @@ def _results(
         )
         for topic in topics
     ]
-
-
-def _ensure_allowed(context: RequestContext, transactional_id: str) -> None:
-    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id):
-        raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id)
 
 
 def _coordinate(

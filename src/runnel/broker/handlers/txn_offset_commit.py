@@ -77,10 +77,8 @@ def txn_offset_commit(
 
 
 def _ensure_allowed(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
-    if not context.may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
-        raise RunnelError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, request.transactional_id)
-    if not context.may(Operation.READ, Resource.GROUP, request.group_id):
-        raise RunnelError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.group_id)
+    context.ensure_may(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
+    context.ensure_may(Operation.READ, Resource.GROUP, request.group_id)
 
 
 def _admit(
