@@ -30,6 +30,8 @@ def settle(
     ends = [(shard, shard.journal.end_offset) for shard in shards]
     if all(shard.is_settled(end) for shard, end in ends):
         return result
+    if not all(shard.is_open for shard in shards):
+        return failed(ErrorCode.NOT_COORDINATOR)  # while the answer was made
     response: R = result
 
     def attempt(final: bool) -> R | None:

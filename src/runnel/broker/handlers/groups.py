@@ -5,13 +5,16 @@ Version notes: ListGroups v4 filters by state, v5 by type. DescribeGroups v3 kno
 operations; up to v5 a group that is not there is a dead one, from v6 on that is an error.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.handlers.group_partitions import Refused, merged, sort_out
 from runnel.broker.security import CLUSTER_NAME, GROUP_OPERATIONS, Operation, Resource
 from runnel.broker.settling import settle
+from runnel.broker.turns import ITEMS_PER_STEP, Taken, take_turns
 from runnel.broker.waiting import Parked
+from runnel.coordinator.groups.group import Group
 from runnel.coordinator.groups.machine import GroupMachine
 from runnel.coordinator.groups.offset_deletion import delete_group, delete_offsets
 from runnel.coordinator.runtime import Shard
@@ -40,30 +43,43 @@ DEAD: Final = "Dead"
 
 def list_groups(
     context: RequestContext, services: Services, request: ListGroupsRequest
-) -> ListGroupsResponse | Parked[ListGroupsResponse]:
+) -> Taken[ListGroupsResponse]:
+    def failed(code: ErrorCode) -> ListGroupsResponse:
+        return ListGroupsResponse(error_code=code)
+
     if services.groups.is_loading():
-        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     sees_all = context.may(Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
     shards = list(services.groups)
-    listed = [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type,
-            group_state=group.state_name,
-            group_type=group.type.value,
-        )
-        for shard in shards
-        for group in shard.machine.groups.values()
-        if (not states or group.state_name.lower() in states)
-        and (not types or group.type.value.lower() in types)
-        and (sees_all or context.may(Operation.DESCRIBE, Resource.GROUP, group.group_id))
-    ]
-    return settle(
-        shards,
-        ListGroupsResponse(groups=listed),
-        lambda code: ListGroupsResponse(error_code=code),
+    listed: list[ListedGroup] = []
+
+    def steps() -> Iterator[None]:
+        for shard in shards:
+            for number, group in enumerate(list(shard.machine.groups.values()), 1):
+                if (
+                    (not states or group.state_name.lower() in states)
+                    and (not types or group.type.value.lower() in types)
+                    and (
+                        sees_all or context.may(Operation.DESCRIBE, Resource.GROUP, group.group_id)
+                    )
+                ):
+                    listed.append(_listed(group))
+                if number % ITEMS_PER_STEP == 0:
+                    yield
+
+    return take_turns(
+        steps(), lambda: settle(shards, ListGroupsResponse(groups=listed), failed), services.clock
+    )
+
+
+def _listed(group: Group) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.state_name,
+        group_type=group.type.value,
     )
 
 
@@ -114,21 +130,22 @@ def _not_described(context: RequestContext, group_id: str, error: RunnelError) -
 
 def delete_groups(
     context: RequestContext, services: Services, request: DeleteGroupsRequest
-) -> DeleteGroupsResponse | Parked[DeleteGroupsResponse]:
+) -> Taken[DeleteGroupsResponse]:
     shards: dict[Shard[GroupMachine], None] = {}
     results: list[DeletableGroupResult] = []
-    for group_id in dict.fromkeys(request.groups_names):
-        code = ErrorCode.NONE
-        try:
-            context.ensure_may(Operation.DELETE, Resource.GROUP, group_id)
-            shard = services.groups.shard_of(group_id)
-            shards[shard] = None
-            group = shard.machine.group(group_id)
-            group.ensure_may_be_deleted()
-            delete_group(shard.machine, group)
-        except RunnelError as error:
-            code = error.code
-        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+
+    def steps() -> Iterator[None]:
+        for group_id in dict.fromkeys(request.groups_names):
+            code = ErrorCode.NONE
+            try:
+                context.ensure_may(Operation.DELETE, Resource.GROUP, group_id)
+                shard = services.groups.shard_of(group_id)
+                shards[shard] = None
+                yield from delete_group(shard.machine, group_id)
+            except RunnelError as error:
+                code = error.code
+            results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+            yield
 
     def failed(code: ErrorCode) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(
@@ -138,10 +155,12 @@ def delete_groups(
             ]
         )
 
-    timeout_ms = services.settings.groups.offsets_commit_timeout_ms
-    return settle(
-        list(shards), DeleteGroupsResponse(results=results), failed, timeout_ms=timeout_ms
-    )
+    def answer() -> DeleteGroupsResponse | Parked[DeleteGroupsResponse]:
+        timeout_ms = services.settings.groups.offsets_commit_timeout_ms
+        response = DeleteGroupsResponse(results=results)
+        return settle(list(shards), response, failed, timeout_ms=timeout_ms)
+
+    return take_turns(steps(), answer, services.clock)
 
 
 def offset_delete(

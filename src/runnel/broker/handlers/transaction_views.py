@@ -4,9 +4,12 @@ Version notes: ListTransactions v1 filters by how long a transaction runs, v2 by
 transactional ids, which is RE2's, so that no pattern takes longer than the text is long.
 """
 
+from collections.abc import Iterator
+
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import Operation, Resource
 from runnel.broker.settling import settle
+from runnel.broker.turns import ITEMS_PER_STEP, Taken, take_turns
 from runnel.broker.waiting import Parked
 from runnel.coordinator.regex import compile_regex
 from runnel.coordinator.runtime import Shard
@@ -66,7 +69,7 @@ def _describe(
 
 def list_transactions(
     context: RequestContext, services: Services, request: list_.ListTransactionsRequest
-) -> list_.ListTransactionsResponse | Parked[list_.ListTransactionsResponse]:
+) -> Taken[list_.ListTransactionsResponse]:
     def failed(code: ErrorCode) -> list_.ListTransactionsResponse:
         return list_.ListTransactionsResponse(error_code=code)
 
@@ -87,16 +90,25 @@ def list_transactions(
     shards = list(services.transactions)
     now_ms = services.clock.wall_ms()
     response = list_.ListTransactionsResponse(
-        unknown_state_filters=[name for name in request.state_filters if name not in LABELS],
-        transaction_states=[
-            list_.TransactionState(
-                transactional_id=found.transactional_id,
-                producer_id=found.producer_id,
-                transaction_state=found.state.label,
-            )
-            for shard in shards
-            for found in listed(shard.machine, wanted, now_ms)
-            if context.may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, found.transactional_id)
-        ],
+        unknown_state_filters=[name for name in request.state_filters if name not in LABELS]
     )
-    return settle(shards, response, failed)
+
+    def steps() -> Iterator[None]:
+        for shard in shards:
+            all_there = list(shard.machine.transactions.values())
+            for start in range(0, len(all_there), ITEMS_PER_STEP):
+                some = listed(all_there[start : start + ITEMS_PER_STEP], wanted, now_ms)
+                response.transaction_states += [
+                    list_.TransactionState(
+                        transactional_id=found.transactional_id,
+                        producer_id=found.producer_id,
+                        transaction_state=found.state.label,
+                    )
+                    for found in some
+                    if context.may(
+                        Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, found.transactional_id
+                    )
+                ]
+                yield
+
+    return take_turns(steps(), lambda: settle(shards, response, failed), services.clock)

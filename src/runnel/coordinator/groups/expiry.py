@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from runnel.coordinator.groups.committed import ByPartition
 from runnel.coordinator.groups.group import Group
-from runnel.coordinator.groups.offset_deletion import (
-    TOMBSTONES_PER_BATCH,
-    tombstone,
-    write_in_batches,
-)
+from runnel.coordinator.groups.offset_deletion import TOMBSTONES_PER_BATCH, write_tombstones
 from runnel.coordinator.groups.offset_records import NO_TIMESTAMP, CommittedOffset, OffsetRecord
 from runnel.coordinator.groups.offsets import Offsets
-from runnel.coordinator.records import JournalRecord
 from runnel.errors import RunnelError
 from runnel.types import NO_TOPIC_ID
 
@@ -75,12 +70,12 @@ class Expiry:
         expired = list(islice(self._due(group, by_topic), OFFSETS_PER_STEP))
         if len(expired) == OFFSETS_PER_STEP:
             self._to_visit.append(group_id)  # there may be more
-        write_in_batches(self._machine.shard, expired)
+        write_tombstones(self._machine, expired)
         if len(expired) == count and not committed.has_open_transaction(group_id):
             self._end(group)
         return count
 
-    def _due(self, group: Group, by_topic: ByPartition) -> Iterator[JournalRecord]:
+    def _due(self, group: Group, by_topic: ByPartition) -> Iterator[OffsetRecord]:
         """A tombstone for each that is."""
         if group.offsets_expire_since_ms(0) is None:
             return
@@ -92,7 +87,7 @@ class Expiry:
                     if self._is_due(group, found, now_ms) and not committed.is_pending(
                         group_id, topic, index
                     ):
-                        yield tombstone(group_id, topic, index)
+                        yield group_id, topic, index, None
 
     def _is_due(self, group: Group, found: CommittedOffset, now_ms: int) -> bool:
         if found.expire_timestamp_ms != NO_TIMESTAMP:
@@ -133,13 +128,13 @@ class Expiry:
         """Some now, the rest in the next turns of the loop, unless committed anew meanwhile."""
         some, self._gone = self._gone[:TOMBSTONES_PER_BATCH], self._gone[TOMBSTONES_PER_BATCH:]
         committed = self._offsets.committed
-        tombstones = [
-            tombstone(group, topic, index)
+        tombstones: list[OffsetRecord] = [
+            (group, topic, index, None)
             for group, topic, index, found in some
             if committed.get(group, topic, index) is found
         ]
         try:
-            write_in_batches(self._machine.shard, tombstones)
+            write_tombstones(self._machine, tombstones)
         except RunnelError:
             self._gone.clear()
         if self._gone:

@@ -1,26 +1,25 @@
-"""Deleting offsets, and groups with them."""
+"""Deleting offsets, and groups with them: by tombstones, in batches that the journal takes."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from runnel.coordinator.groups.committed import CommittedOffsets
-from runnel.coordinator.groups.group import Group
-from runnel.coordinator.records import JournalRecord
-from runnel.coordinator.runtime import Shard
+from runnel.coordinator.groups.offset_records import OffsetRecord, encode_key
+from runnel.coordinator.runtime import NO_PRODUCER_ID
 from runnel.errors import ErrorCode
 from runnel.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from runnel.wire.messages.records.offset_commit import OffsetCommitKey
 
 if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
 TOMBSTONES_PER_BATCH: Final = 1000
 BATCH_BYTES_MAX: Final = 500_000  # half of what a journal takes: names of groups may be long
-KEY_BYTES: Final = 32  # of a tombstone, without its names
+RECORD_BYTES: Final = 20  # of a tombstone in its batch, without its key
 
 
 def delete_offsets(
@@ -29,7 +28,7 @@ def delete_offsets(
     """Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     group = machine.group(group_id)
     group.ensure_may_delete_offsets()
-    records: list[JournalRecord] = []
+    records: list[OffsetRecord] = []
     answers: list[OffsetDeleteResponseTopic] = []
     for topic in topics:
         code = ErrorCode.NONE
@@ -42,9 +41,9 @@ def delete_offsets(
             if code is ErrorCode.NONE and _is_there(
                 machine.offsets.committed, group_id, topic.name, index
             ):
-                records.append(tombstone(group_id, topic.name, index))
+                records.append((group_id, topic.name, index, None))
         answers.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
-    machine.shard.write(records)
+    write_tombstones(machine, records)
     return answers
 
 
@@ -54,29 +53,42 @@ def _is_there(committed: CommittedOffsets, group_id: str, topic: str, index: int
     )
 
 
-def delete_group(machine: "GroupMachine", group: Group) -> None:
-    """With all its offsets; the caller has made sure that it may be."""
-    found = machine.offsets.committed.partitions_of(group.group_id)
-    write_in_batches(machine.shard, [tombstone(group.group_id, *partition) for partition in found])
-    machine.shard.write(list(group.tombstones()))
+def delete_group(machine: "GroupMachine", group_id: str) -> Iterator[None]:
+    """With all its offsets. Gives others a turn where it yields: a group may have very many.
 
-
-def write_in_batches(shard: Shard[Any], tombstones: Sequence[JournalRecord]) -> None:
-    """Of many, so that no batch is too large for the journal.
-
-    Raises RunnelError.
+    Who joins meanwhile keeps the group, and what was deleted by then stays so.
+    Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or that the journal refuses.
     """
-    some: list[JournalRecord] = []
-    room_bytes = BATCH_BYTES_MAX
-    for each in tombstones:
-        size_bytes = KEY_BYTES + len(each.key.group.encode()) + len(each.key.topic.encode())
-        if some and (size_bytes > room_bytes or len(some) == TOMBSTONES_PER_BATCH):
-            shard.write(some)
-            some, room_bytes = [], BATCH_BYTES_MAX
-        some.append(each)
+    committed = machine.offsets.committed
+    while True:
+        group = machine.group(group_id)
+        group.ensure_may_be_deleted()
+        some: list[OffsetRecord] = [
+            (group_id, topic, index, None)
+            for topic, index in islice(committed.partitions_of(group_id), TOMBSTONES_PER_BATCH)
+        ]
+        write_tombstones(machine, some)
+        if len(some) < TOMBSTONES_PER_BATCH:
+            machine.shard.write(list(group.tombstones()))
+            return
+        yield
+
+
+def write_tombstones(machine: "GroupMachine", records: Sequence[OffsetRecord]) -> None:
+    """In batches that are not too large for the journal. Raises RunnelError."""
+    first, room_bytes = 0, BATCH_BYTES_MAX
+    keys = [encode_key(record) for record in records]
+    for at, key in enumerate(keys):
+        size_bytes = len(key) + RECORD_BYTES
+        if at > first and (size_bytes > room_bytes or at - first == TOMBSTONES_PER_BATCH):
+            _write(machine, records[first:at], keys[first:at])
+            first, room_bytes = at, BATCH_BYTES_MAX
         room_bytes -= size_bytes
-    shard.write(some)
+    _write(machine, records[first:], keys[first:])
 
 
-def tombstone(group_id: str, topic: str, index: int) -> JournalRecord:
-    return JournalRecord(OffsetCommitKey(group=group_id, topic=topic, partition=index), None)
+def _write(machine: "GroupMachine", records: Sequence[OffsetRecord], keys: Sequence[bytes]) -> None:
+    if keys:
+        machine.shard.append([(key, None) for key in keys])
+        for record in records:
+            machine.offsets.committed.replay(record, NO_PRODUCER_ID)

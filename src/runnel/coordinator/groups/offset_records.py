@@ -92,20 +92,24 @@ class CommittedOffset:
 OffsetRecord = tuple[str, str, int, CommittedOffset | None]
 
 
-def encode_offset(record: OffsetRecord) -> tuple[bytes, bytes]:
-    group_id, topic_name, index, found = record
-    assert found is not None, record
-    group, topic = group_id.encode(), topic_name.encode()
-    key = b"".join(
+def encode_key(record: OffsetRecord) -> bytes:
+    group, topic = record[0].encode(), record[1].encode()
+    return b"".join(
         (
             KEY_PREFIX,
             _pack_int16(len(group)),
             group,
             _pack_int16(len(topic)),
             topic,
-            _pack_int32(index),
+            _pack_int32(record[2]),
         )
     )
+
+
+def encode_offset(record: OffsetRecord) -> tuple[bytes, bytes]:
+    found = record[3]
+    assert found is not None, record
+    key = encode_key(record)
     metadata = found.metadata.encode()
     if found.expire_timestamp_ms != NO_TIMESTAMP:
         start = _pack_expiring_start(_VERSION_WITH_EXPIRY, found.offset, len(metadata))

@@ -1,6 +1,6 @@
 """What transactional ids there are, and how each stands: for tools and people who look for one."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from runnel.coordinator.transactions.machine import TransactionMachine
@@ -17,8 +17,10 @@ class Filter(NamedTuple):
     matches: Callable[[str], object] | None = None
 
 
-def listed(machine: TransactionMachine, wanted: Filter, now_ms: int) -> Iterator[Transaction]:
-    for transaction in machine.transactions.values():
+def listed(
+    transactions: Iterable[Transaction], wanted: Filter, now_ms: int
+) -> Iterator[Transaction]:
+    for transaction in transactions:
         if wanted.producer_ids and transaction.producer_id not in wanted.producer_ids:
             continue
         if wanted.states is not None and transaction.state not in wanted.states:
