@@ -116,6 +116,10 @@ class Journal(Protocol):
     def committed_offset(self) -> int:
         """Before this, nothing can be lost any more: the high watermark."""
 
+    @property
+    def batch_bytes_max(self) -> int:
+        """What is larger is refused: the topic's max.message.bytes."""
+
     def append(
         self,
         records: Sequence[tuple[bytes, bytes | None]],

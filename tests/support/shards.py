@@ -37,6 +37,7 @@ class ListJournal:
         self.records: list[tuple[bytes, bytes | None, int]] = []  # key, value, producer id
         self.refusal: ErrorCode | None = None
         self.uncommitted = 0
+        self.batch_bytes_max = 1_048_588
 
     @property
     def end_offset(self) -> int:

@@ -32,6 +32,10 @@ class PartitionJournal:
             return -1
         return partition.high_watermark
 
+    @property
+    def batch_bytes_max(self) -> int:
+        return self.partition.log.config.max_message_bytes
+
     def append(
         self, records: Sequence[tuple[bytes, bytes | None]], producer_id: int, producer_epoch: int
     ) -> None:
@@ -41,7 +45,7 @@ class PartitionJournal:
         if producer_id >= 0:
             self._ensure_epoch(producer_id, producer_epoch)
         batch = encode_pairs(records, self._clock.wall_ms(), producer_id, producer_epoch)
-        if len(batch) > partition.log.config.max_message_bytes:
+        if len(batch) > self.batch_bytes_max:
             raise RunnelError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes for {partition.topic_partition}"
             )

@@ -59,6 +59,7 @@ class ClassicGroup:
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self._supported: dict[str, int] = {}  # protocol name -> how many members know it
+        self.metadata_bytes = 0  # of all protocols of all members
 
     @property
     def state_name(self) -> str:
@@ -143,8 +144,13 @@ class ClassicGroup:
     # Protocols
 
     def _count_protocols(self, member: ClassicMember, change: int) -> None:
+        self.metadata_bytes += change * member.metadata_bytes()
         for name in member.protocol_names():
-            self._supported[name] = self._supported.get(name, 0) + change
+            count = self._supported.get(name, 0) + change
+            if count:
+                self._supported[name] = count
+            else:
+                del self._supported[name]
 
     def replace_protocols(
         self, member: ClassicMember, protocols: Sequence[JoinGroupRequestProtocol]

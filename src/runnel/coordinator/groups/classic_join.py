@@ -6,7 +6,7 @@ from uuid import UUID
 from runnel.coordinator.groups.caller import Caller
 from runnel.coordinator.groups.classic_answers import joined, not_joined, not_synced
 from runnel.coordinator.groups.classic_group import ClassicGroup, ClassicState
-from runnel.coordinator.groups.classic_member import ClassicMember
+from runnel.coordinator.groups.classic_member import ClassicMember, metadata_bytes
 from runnel.coordinator.groups.classic_rebalance import ClassicRebalance
 from runnel.coordinator.groups.classic_records import new_group, replace_member, snapshot
 from runnel.coordinator.groups.consumer_group import ConsumerGroup
@@ -25,6 +25,7 @@ FIRST_VERSION_THAT_SKIPS_ASSIGNMENT: Final = 9
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 # A member's id is made of it, and must fit into a string. Kafka's own clients allow 249 characters.
 INSTANCE_ID_BYTES_MAX: Final = 1024
+JOURNAL_BATCHES_MAX: Final = 16  # as much metadata may a group hold
 PENDING_MEMBERS_MAX: Final = 10_000  # ids given away that nobody has joined with yet
 
 
@@ -75,6 +76,8 @@ class ClassicJoin:
         names = {protocol.name for protocol in request.protocols}
         if not group.supports(request.protocol_type, names):
             return not_joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        if not self._can_hold(group, request):
+            return not_joined(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id)
         if not request.member_id:
             return self._join_anew(group, request, caller)
         if request.member_id in group.pending_members:
@@ -106,6 +109,19 @@ class ClassicJoin:
             is_waiting = member is not None and member.joining is not None
             return is_waiting or group.joining_count < size_max
         return member is not None or group.member_count < size_max
+
+    def _can_hold(self, group: ClassicGroup, request: JoinGroupRequest) -> bool:
+        """Whether what its members say of themselves is not too much together.
+
+        Kafka finds out when the generation is written: what is larger than a message of the offsets
+        topic may be, is refused, and its members join again, for ever. Members of a few protocols
+        hold a few times as much until then, but not any amount.
+        """
+        member_id = request.member_id or group.static_members.get(request.group_instance_id or "")
+        known = group.members.get(member_id or "")
+        others_bytes = group.metadata_bytes - (known.metadata_bytes() if known else 0)
+        limit_bytes = JOURNAL_BATCHES_MAX * self._machine.shard.journal.batch_bytes_max
+        return others_bytes + metadata_bytes(request.protocols) <= limit_bytes
 
     # New members
 

@@ -80,6 +80,9 @@ class ClassicMember:
         if self.session is not None:
             self.session.extend(self.session_timeout_ms)
 
+    def metadata_bytes(self) -> int:
+        return metadata_bytes(self.protocols)
+
     def protocol_names(self) -> set[str]:
         return {protocol.name for protocol in self.protocols}
 
@@ -97,3 +100,7 @@ class ClassicMember:
             mine.name == other.name and mine.metadata == other.metadata
             for mine, other in zip(self.protocols, protocols, strict=True)
         )
+
+
+def metadata_bytes(protocols: Sequence[JoinGroupRequestProtocol]) -> int:
+    return sum(len(each.name) + len(each.metadata) for each in protocols)

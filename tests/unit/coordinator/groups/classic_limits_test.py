@@ -35,6 +35,27 @@ def test_a_full_group_takes_nobody_more() -> None:
     assert not waits(group.join(first))
 
 
+def test_what_members_say_of_themselves_has_a_limit_together() -> None:
+    """Sixteen times what the journal could take of them: they may know several protocols."""
+    group = members()
+    group.stage.journal.batch_bytes_max = 1_000
+    topics = ("t" * 200,)
+    many = tuple(f"protocol-{number}" for number in range(30))
+    first, joining = group.enter(names=many, topics=topics)
+    assert waits(joining)
+    assert 6_000 < group.group.metadata_bytes < 8_000
+    second, joining = group.enter(names=many, topics=topics)
+    assert waits(joining)
+    refused = now(group.join(group.new_id(names=many[:1]), names=many, topics=topics))
+    assert refused.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert waits(group.join(second, names=many, topics=topics)), "it takes its own place"
+    assert group.leave(second) is ErrorCode.NONE
+    assert waits(group.join(group.new_id(names=many[:1]), names=many[:1], topics=topics))
+    assert group.leave(first) is ErrorCode.NONE
+    assert group.group.metadata_bytes < 300
+    assert set(group.group._supported) == {many[0]}, "nothing is kept of who has left"
+
+
 def test_a_group_that_became_too_large_loses_its_last() -> None:
     group = members()
     ids = group.stable(3)
