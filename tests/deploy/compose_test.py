@@ -101,5 +101,8 @@ def test_prometheus_asks_every_broker() -> None:
         for name, service in brokers(path).items():
             aliases = service.get("networks", {}).get("default", {}).get("aliases", [])
             assert "runnel" in (name, *aliases)
+            http = settings_of(service).http
+            assert http is not None and http.host == "0.0.0.0"
+            assert http.port == job["dns_sd_configs"][0]["port"]
     dashboard = next((ROOT / "deploy/grafana/dashboards").glob("*.json"))
     assert json.loads(dashboard.read_text())["title"]

@@ -57,7 +57,8 @@ def test_the_settings_are_ones_that_the_broker_knows() -> None:
     assert (found.own_log.format, found.own_log.stream) == ("json", "stdout")
     assert found.log_dirs == (FINAL.last("VOLUME").text,)
     exposed = FINAL.last("EXPOSE").words
-    assert {str(each.port) for each in found.listeners} < set(exposed)
+    assert found.http is not None and found.http.host == "0.0.0.0"
+    assert {str(each.port) for each in (*found.listeners, found.http)} == set(exposed)
     assert environment()[VARIABLE] == "localhost:9092"
 
 

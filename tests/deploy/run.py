@@ -37,6 +37,10 @@ for port in (9092, 19092):
     with WireClient(("127.0.0.1", port)) as client:
         print(*((b.host, b.port) for b in client.call(MetadataRequest(topics=[])).brokers))
 """
+ASK_HTTP = """
+import urllib.request
+print(urllib.request.urlopen("http://127.0.0.1:9644/readyz", timeout=5).status)
+"""
 
 
 class Built:
@@ -176,6 +180,8 @@ def _look(image: Built, process: "subprocess.Popen[bytes]") -> int:
     told = _enter(child, image, ["python", "-c", ASK]).stdout.splitlines()
     expected = ["('localhost', 9092)", f"('{HOST_NAME}', 19092)"]
     print(f"  told at the outer door {told[0]}, at the inner one {told[1]}")
+    ready = _enter(child, image, ["python", "-c", ASK_HTTP]).stdout.strip()
+    print(f"  /readyz of port 9644 answers {ready}")
     user = Path(f"/proc/{child}/status").read_text().split("Uid:\t")[1].split("\t")[0]
     stop = signal.Signals[image.stage.last("STOPSIGNAL").text]
     os.kill(child, stop)
@@ -184,7 +190,8 @@ def _look(image: Built, process: "subprocess.Popen[bytes]") -> int:
     print(f"  process 1 of user {user} stopped by {stop.name} with status {status}")
     clean = (image.root / "var/lib/runnel/.kafka_cleanshutdown").exists()
     json_lines = all(line.startswith("{") for line in output.splitlines())
-    good = told == expected and user == "10001" and status == 0 and clean and json_lines
+    good = told == expected and ready == "200" and user == "10001"
+    good = good and status == 0 and clean and json_lines
     print(output if not good else f"  {len(output.splitlines())} lines of JSON on standard output")
     return 0 if good else 1
 

@@ -55,6 +55,7 @@ def test_as_the_image_starts_it(tmp_path: Path) -> None:
         "RUNNEL_LOG_DIRS": str(tmp_path / "data"),
         "RUNNEL_LISTENERS": f"EXTERNAL://0.0.0.0:{outside},INTERNAL://0.0.0.0:{inside}",
         "RUNNEL_ADVERTISED_LISTENERS": f"EXTERNAL://localhost:{outside},INTERNAL://runnel.test:0",
+        "RUNNEL_HTTP_LISTENER": "127.0.0.1:0",
         "NOTIFY_SOCKET": str(tmp_path / "notify"),
     }
     process = subprocess.Popen(
