@@ -58,7 +58,8 @@ def test_the_settings_are_ones_that_the_broker_knows() -> None:
     assert found.log_dirs == (FINAL.last("VOLUME").text,)
     exposed = FINAL.last("EXPOSE").words
     assert found.http is not None and found.http.host == "0.0.0.0"
-    assert {str(each.port) for each in (*found.listeners, found.http)} == set(exposed)
+    ports = [each.port for each in found.listeners] + [found.http.port]
+    assert set(map(str, ports)) == set(exposed)
     assert environment()[VARIABLE] == "localhost:9092"
 
 
