@@ -104,6 +104,8 @@ GOALS: tuple[Goal, ...] = (
     at_most("memory, 10,000 partitions", 12.0, by=By.ITSELF, base="memory, 1,000 partitions"),
     at_most("start, 10,000 partitions", 12.0, by=By.ITSELF, base="start, 1,000 partitions"),
     at_most("memory per partition", 20.0, 8.0, By.AMOUNT),
+    at_most("scrape of 10,000 partitions", 1.0, 0.5, By.AMOUNT),
+    at_most("counting per unbatched request", 1.0, 0.5, By.AMOUNT),
     at_least("offset commits, 100 connections", 1.0, 1.5),
     at_least("transactions of 100 records, 16 producers", 1.0, 1.5),
     at_most("rebalance of 100 members, classic protocol", 1.1),

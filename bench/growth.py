@@ -4,6 +4,7 @@ import resource
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bench import scraping
 from bench.model import Broker
 from bench.restart import Answered, Partitions, start
 from runnel.bench.load import UNBATCHED, Result, produce
@@ -19,6 +20,7 @@ class Grown(NamedTuple):
     partition_count: int
     opened: Answered
     memory_mb: float
+    scraped_s: float | None  # how long Prometheus waits; None for a broker without an exporter
 
 
 def partitions(broker: Broker, counts: Sequence[int]) -> Iterator[Grown]:
@@ -33,7 +35,7 @@ def partitions(broker: Broker, counts: Sequence[int]) -> Iterator[Grown]:
         many.fill()
         usage = Usage(broker.pid).cost()
         assert usage is not None
-        yield Grown(count, opened, usage.rss_mb)
+        yield Grown(count, opened, usage.rss_mb, scraping.seconds(broker, count))
 
 
 def connections(address: Address, count: int, *, seconds: float, pid: int | None) -> Result:

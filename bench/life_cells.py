@@ -1,7 +1,10 @@
 """Cells of a broker's life: start, reopening, what many partitions take, what idling takes."""
 
-from bench import growth, idle, restart
+import os
+
+from bench import growth, idle, restart, scraping
 from bench.model import Cell, Figure, Figures, Measure, Scale, Target
+from runnel.bench.usage import Usage
 
 THOUSAND, TEN_THOUSAND = 1000, 10_000
 
@@ -44,6 +47,7 @@ def _growth(counts: tuple[int, ...]) -> Cell:
     memories = {count: Measure(f"memory, {count:,} partitions", "MB") for count in counts}
     starts = {count: Measure(f"start, {count:,} partitions", "s") for count in counts}
     each = Measure("memory per partition", "KB")
+    scrape = Measure(f"scrape of {max(counts):,} partitions", "s")
 
     def run(target: Target, _scale: Scale) -> Figures:
         figures = {}
@@ -54,9 +58,11 @@ def _growth(counts: tuple[int, ...]) -> Cell:
             figures[starts[count].name] = Figure(opened.seconds, cost=opened.cost)
         if is_large:
             figures[each.name] = Figure(growth.kilobytes_each(grown[0], grown[-1]))
+        if grown[-1].scraped_s is not None:
+            figures[scrape.name] = Figure(grown[-1].scraped_s, cost=grown[-1].opened.cost)
         return figures
 
-    measures = (*memories.values(), *starts.values(), *([each] if is_large else []))
+    measures = (*memories.values(), *starts.values(), scrape, *([each] if is_large else []))
     return Cell(measures, run, True, is_quick=is_large, is_repeated=not is_large, is_own=is_large)
 
 
@@ -72,8 +78,23 @@ def _idle() -> Cell:
     return Cell((measure,), run, is_repeated=False)
 
 
+def _counting() -> Cell:
+    """What the counters of one unbatched produce take, in this process."""
+    measure = Measure("counting per unbatched request", "us")
+
+    def run(target: Target, _scale: Scale) -> Figures:
+        if not target.name.startswith("runnel"):
+            return {}
+        usage = Usage(os.getpid())
+        microseconds = scraping.microseconds_of_counting()
+        return {measure.name: Figure(microseconds, cost=usage.cost())}
+
+    return Cell((measure,), run, is_own=True)
+
+
 LIFE_CELLS: tuple[Cell, ...] = (
     _idle(),
+    _counting(),
     _start(),
     _reopen(THOUSAND),
     _reopen(TEN_THOUSAND),

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from runnel.exporter.catalogue import COUNTER, METRICS, sample_names
+from runnel.testing import BrokerError, RunnelBroker
 from tests.support.process import BrokerProcess, StartBroker, serve_until_it_fails
 from tests.support.scraping import Scrape, get, scrape, until
 
@@ -180,7 +181,7 @@ def test_an_exporter_that_dies_is_replaced_at_the_same_address(start_broker: Sta
 def test_an_exporter_ends_with_its_broker(start_broker: StartBroker, how: signal.Signals) -> None:
     broker = start_broker(metrics=True)
     scrape(broker.http)
-    child = exporter_of(broker)
+    child, (host, _, port) = exporter_of(broker), broker.http.rpartition(":")
     broker.send_signal(how)
     broker.wait()
 
@@ -188,7 +189,6 @@ def test_an_exporter_ends_with_its_broker(start_broker: StartBroker, how: signal
         return not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
     eventually(is_gone)
-    host, _, port = broker.http.rpartition(":")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)))
 
@@ -231,3 +231,12 @@ def test_off_means_no_process_and_no_address(start_broker: StartBroker) -> None:
     broker = start_broker(arguments=["--http", "off"], metrics=True)
     assert broker.http == ""
     assert psutil.Process(broker.pid).children() == []
+
+
+@pytest.mark.parametrize("in_process", [False, True])
+def test_a_broker_of_a_test_tells_metrics_if_it_is_asked_to(in_process: bool) -> None:
+    with RunnelBroker(in_process=in_process, metrics=True) as broker:
+        http = broker.metrics_url.removeprefix("http://").removesuffix("/metrics")
+        assert scrape(http).value("runnel_ready") == 1
+    with RunnelBroker(in_process=in_process) as broker, pytest.raises(BrokerError, match="metrics"):
+        _ = broker.metrics_url

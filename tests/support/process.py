@@ -94,7 +94,6 @@ class BrokerProcess:
         self.ready_file = data_dir.with_name(data_dir.name + ".ready")
         self._log_file = data_dir.with_name(data_dir.name + ".log")
         self._arguments = [*([] if metrics else ["--http", "off"]), *arguments]
-        self.http = ""  # where metrics are told
         for name, value in (settings or {}).items():
             self._arguments += ["--set", f"{name}={value}"]
         self._environment = environment(environ)
@@ -129,13 +128,18 @@ class BrokerProcess:
                 raise BrokerError(f"not ready within {timeout_s} s:\n{self.log}")
             time.sleep(POLL_S)
         self.port = int(str(ready["kafka"][0]).rpartition(":")[2])
-        self.http = str(ready["http"] or "")
 
     def _ready(self) -> dict[str, Any] | None:
         if not self.ready_file.exists():
             return None
         content: dict[str, Any] = json.loads(self.ready_file.read_text())
         return content
+
+    @property
+    def http(self) -> str:
+        """Where metrics are told, once it is ready; empty if nowhere."""
+        ready = self._ready()
+        return "" if ready is None else str(ready["http"] or "")
 
     def stop(self) -> int:
         """SIGTERM, as an operator does; returns the exit status."""

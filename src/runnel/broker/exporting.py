@@ -7,6 +7,7 @@ broker: it says so and tries again, later each time.
 """
 
 import asyncio
+import contextlib
 import logging
 import mmap
 import os
@@ -65,7 +66,9 @@ class Exporting:
 
     async def run(self) -> None:
         """As long as the broker: one process after the other, if need be."""
-        await asyncio.wait([asyncio.create_task(self._ready.wait())], timeout=HEAD_START_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEAD_START_S):
+                await self._ready.wait()
         backoff_s = FIRST_BACKOFF_S
         while True:
             began_s = time.monotonic()

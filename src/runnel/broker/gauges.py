@@ -7,6 +7,7 @@ work in between.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:  # a start without groups or transactions need not pay for the
     from runnel.coordinator.groups.machine import GroupMachine
     from runnel.coordinator.transactions.machine import TransactionMachine
 
+_log = logging.getLogger(__name__)
 TICK_S: Final = 1.0
+REST_S: Final = 60.0  # after a failure
 SWEPT_PER_TICK: Final = 1000
 AT_ONCE: Final = 25  # some microseconds each
-SPACE_EVERY_TICKS: Final = 10  # a disk is asked how full it is
+DISKS_EVERY_S: Final = 10.0  # they are asked how full they are
 
 
 class Gauges:
@@ -60,14 +63,22 @@ class Gauges:
         self._sweep: Iterator[None] = iter(())
 
     async def run(self) -> None:
-        """As long as the broker."""
-        tick = 0
+        """As long as the broker. A disk that does not answer holds up nothing else."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._look_at_disks())
+            while True:
+                try:
+                    await self.refresh()
+                except Exception:  # noqa: BLE001  # our own bug: no client is to pay for it
+                    _log.exception("the exporter is not told of everything")
+                    self._sweep = iter(())
+                    await asyncio.sleep(REST_S)
+                await asyncio.sleep(TICK_S)
+
+    async def _look_at_disks(self) -> None:
         while True:
-            if tick % SPACE_EVERY_TICKS == 0:
-                self._dirs.refresh(await self._workers.run(self._log_dirs.spaces))
-            await self.refresh()
-            tick += 1
-            await asyncio.sleep(TICK_S)
+            self._dirs.refresh(await self._workers.run(self._log_dirs.spaces))
+            await asyncio.sleep(DISKS_EVERY_S)
 
     async def refresh(self) -> None:
         """One tick: what moved, then a part of all the rest."""
@@ -77,7 +88,6 @@ class Gauges:
         await _in_steps(self._next_of_all())
         await self._partitions.look_for_oldest(self._workers)
         self._metrics.slots[Slot.REQUESTS_PARKED_NOW] = self._waiting.parked_count()
-        self._metrics.publish()
 
     def _next_of_all(self) -> Iterator[None]:
         """At the end of a round the next tick begins another."""

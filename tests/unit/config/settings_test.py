@@ -7,7 +7,7 @@ import pytest
 
 from runnel.config.definition import ConfigError
 from runnel.config.files import parse_properties
-from runnel.config.listeners import Listener
+from runnel.config.listeners import HttpListener, Listener
 from runnel.config.overrides import topic_config, validate_topic_configs
 from runnel.config.settings import Settings, load
 from runnel.errors import ErrorCode, RunnelError
@@ -213,3 +213,28 @@ def test_a_wrong_override_is_named(overrides: Mapping[str, str | None], message:
     with pytest.raises(RunnelError, match=message) as raised:
         validate_topic_configs(overrides)
     assert raised.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_metrics_are_told_where_the_operator_says_or_nearby() -> None:
+    assert settings().http == HttpListener("127.0.0.1", 9644, is_given=False)
+    any_port = settings(listeners="PLAINTEXT://127.0.0.1:0").http
+    assert any_port == HttpListener("127.0.0.1", 0, is_given=False)
+    given = settings(listeners="PLAINTEXT://:0", runnel_http_listener="[::1]:7000").http
+    assert given == HttpListener("::1", 7000, is_given=True)
+    for nowhere in ("off", "OFF", ""):
+        assert settings(runnel_http_listener=nowhere).http is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("9644", "'9644' is neither host:port nor off"),
+        (":9644", "is neither host:port nor off"),
+        ("localhost:http", "is neither host:port nor off"),
+        ("localhost:65536", "has no port between 0 and 65535"),
+        ("localhost:9092", "port 9092 is one of listeners; choose another"),
+    ],
+)
+def test_an_address_for_metrics_that_cannot_be_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        settings(runnel_http_listener=text)
