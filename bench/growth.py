@@ -20,7 +20,9 @@ class Grown(NamedTuple):
     partition_count: int
     opened: Answered
     memory_mb: float
-    scraped_s: float | None  # how long Prometheus waits; None for a broker without an exporter
+    scraped_s: float | None = (
+        None  # how long Prometheus waits; None for a broker without an exporter
+    )
 
 
 def partitions(broker: Broker, counts: Sequence[int]) -> Iterator[Grown]:

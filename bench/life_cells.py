@@ -53,7 +53,7 @@ def _growth(counts: tuple[int, ...]) -> Cell:
         figures = {}
         with restart.own_broker(target) as broker:
             grown = list(growth.partitions(broker, counts))
-        for count, opened, memory_mb in grown:
+        for count, opened, memory_mb, _ in grown:
             figures[memories[count].name] = Figure(memory_mb, cost=opened.cost)
             figures[starts[count].name] = Figure(opened.seconds, cost=opened.cost)
         if is_large:
