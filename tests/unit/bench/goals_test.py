@@ -8,7 +8,7 @@ from bench.goals import GOALS, MEMORY, By, Goal, Median, Verdict, judge
 KAFKA = {"rate": Median(100.0, 2.0), "time": Median(50.0, None)}
 FASTER = {"rate": Median(150.0, 1.0), "time": Median(20.0, None)}
 UNITS = {measure.name: measure.unit for cell in CELLS for measure in cell.measures}
-RATES = {"MB/s", "requests/s", "transactions/s"}
+RATES = {"MB/s", "messages/s", "requests/s", "transactions/s"}
 
 
 def one(goal: Goal) -> Verdict:
