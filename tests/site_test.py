@@ -86,6 +86,13 @@ def test_every_link_in_the_site_leads_somewhere(site: Path) -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_no_picture_loads_anything() -> None:
+    outside = re.compile(r"""(url\(|@import|href=)\s*["']?\s*(https?:)?//""")
+    pictures = sorted((ROOT / "docs/img").glob("*.svg"))
+    assert len(pictures) > 3
+    assert not [picture.name for picture in pictures if outside.search(picture.read_text())]
+
+
 def test_the_site_has_every_page(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).is_file(), page
