@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import threading
 import time
@@ -15,6 +14,7 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 from tests.e2e.debian import Tools
+from tests.support.kafka_tools import free_port
 
 PATIENCE_S = 60.0
 LOOK_EVERY_S = 0.2
@@ -101,8 +101,7 @@ class Prometheus:
         self._url = ""
 
     def __enter__(self) -> Self:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
+        port = free_port()
         self._url = f"http://127.0.0.1:{port}"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

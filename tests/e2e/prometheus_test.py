@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from runnel.cli.scraping import metrics_url, scrape_text
 from tests.e2e.debian import Tools, prometheus_tools
 from tests.e2e.prometheus import Prometheus, Receiver, hurried
+from tests.support.kafka_tools import free_port
 from tests.support.process import ROOT, BrokerProcess
 from tools.dashboard_panels import ROWS
 
@@ -44,7 +45,10 @@ def tools() -> Tools:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("steady") / "data", metrics=True) as broker:
+    """Its exporter is found at the same address after a new start, as Prometheus expects."""
+    folder = tmp_path_factory.mktemp("steady") / "data"
+    address = f"127.0.0.1:{free_port()}"
+    with BrokerProcess(folder, metrics=True, arguments=("--http", address)) as broker:
         yield broker
 
 
@@ -109,8 +113,10 @@ def produce(broker: BrokerProcess, topic: str, count: int) -> None:
 
 
 def test_promtool_accepts_the_configuration(tools: Tools) -> None:
+    configurations = [p for p in DEPLOY.glob("*.yml") if "scrape_configs:" in p.read_text()]
+    assert len(configurations) >= 1
     for command in (
-        ["check", "config", str(DEPLOY / "prometheus.yml")],
+        *(["check", "config", str(path)] for path in configurations),
         ["check", "rules", str(DEPLOY / "alerts.yml")],
         ["test", "rules", str(ROOT / "tests/e2e/alerts.test.yml")],
     ):
@@ -219,5 +225,9 @@ def test_a_broker_that_is_killed_and_comes_back(
     assert down[0]["labels"]["severity"] == "critical"
     assert down[0]["annotations"]["summary"] == f"Broker {address} does not answer"
     broker.start()
-    if exporter(broker) == address:
-        prometheus.until(lambda: "RunnelBrokerDown" not in prometheus.firing(), "it has ended")
+    assert exporter(broker) == address
+    prometheus.until(lambda: "RunnelBrokerDown" not in prometheus.firing(), "it has ended")
+    here = f'instance="{address}"'
+    prometheus.until(lambda: prometheus.value(f"runnel_ready{{{here}}}") == 1, "it is ready again")
+    ends = f'sum(runnel_partition_log_end_offset{{{here}, topic="seen"}})'
+    prometheus.until(lambda: prometheus.value(ends) == RECORDS, "nothing was lost")
