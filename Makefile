@@ -11,7 +11,7 @@ COMPILED := build/compiled
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e deploy plugin docs planted faults lock clean try readme
+.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -53,6 +53,9 @@ $(COMPILED)/.built: $(STAMP) setup.py tools/hot_codecs.py $(shell find src/runne
 
 try: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS)) ## a broker at once, without compiling; else as `make run`
 	@exec env PYTHONPATH=src $(BIN)/python -m runnel serve $(ARGS)
+
+demo: $(STAMP) ## a tour of three minutes in the terminal (ARGS=--fast); it leaves nothing behind
+	PYTHONPATH=src $(BIN)/python examples/demo $(ARGS)
 
 run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port 9093" ...)
 	@exec env PYTHONPATH=$(COMPILED) $(BIN)/python -m runnel serve $(ARGS)
