@@ -35,7 +35,8 @@ class GroupGauges:
         self._table = SharedRows(metrics.shared, GROUPS, metrics)
         self._offsets = SharedRows(metrics.shared, OFFSETS, metrics)
         self._rows: dict[str, tuple[int, int]] = {}  # its row, the number of its name
-        self._offset_rows: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
+        # By group, topic and index: its row, the number of the topic's name.
+        self._offset_rows: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
 
     def sweep(self) -> Iterator[None]:
         groups_left_out = offsets_left_out = 0
@@ -81,27 +82,27 @@ class GroupGauges:
         return True
 
     def _refresh_offsets(self, machine: "GroupMachine", group_id: str) -> Iterator[bool]:
-        """For each offset, whether it found no row."""
-        rows = self._offset_rows.setdefault(group_id, {})
-        group = self._rows[group_id][1]
-        committed = machine.offsets.committed
-        topics = committed.by_group.get(group_id, {})
-        for topic, index in [(each, index) for each in topics for index in topics[each]]:
-            found = committed.get(group_id, topic, index)
-            if found is None or group_id not in self._rows:
-                continue
-            place = rows.get((topic, index))
-            if place is None:
-                place = self._new_offset_row(topic)
-                if place is None:
-                    yield True
+        """For each offset, whether it found no row. Others take turns meanwhile."""
+        by_topic = self._offset_rows.setdefault(group_id, {})
+        group, committed = self._rows[group_id][1], machine.offsets.committed
+        for topic in list(committed.by_group.get(group_id, ())):
+            rows = by_topic.setdefault(topic, {})
+            for index in list(committed.by_group.get(group_id, {}).get(topic, ())):
+                found = committed.get(group_id, topic, index)
+                if found is None:
                     continue
-                rows[topic, index] = place
-            self._offsets.write(place[0], group, place[1], index, found.offset)
-            yield False
-        for topic, index in [key for key in rows if committed.get(group_id, *key) is None]:
-            self._give_back_offset(topic, rows.pop((topic, index))[0])
-            yield False
+                place = rows.get(index) or self._new_offset_row(topic)
+                if place is not None:
+                    rows[index] = place
+                    self._offsets.write(place[0], group, place[1], index, found.offset)
+                yield place is None
+        for topic, rows in list(by_topic.items()):
+            for index in list(rows):
+                if committed.get(group_id, topic, index) is None:
+                    self._give_back_offset(topic, rows.pop(index)[0])
+                yield False
+            if not rows:
+                del by_topic[topic]
 
     def _new_offset_row(self, topic: str) -> tuple[int, int] | None:
         row = self._offsets.take()
@@ -118,8 +119,9 @@ class GroupGauges:
         self._names.give_back(topic)
 
     def _forget(self, group_id: str) -> None:
-        for (topic, _), (row, _) in self._offset_rows.pop(group_id, {}).items():
-            self._give_back_offset(topic, row)
+        for topic, rows in self._offset_rows.pop(group_id, {}).items():
+            for row, _ in rows.values():
+                self._give_back_offset(topic, row)
         self._table.give_back(self._rows.pop(group_id)[0])
         self._names.give_back(group_id)
 

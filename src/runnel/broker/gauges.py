@@ -60,7 +60,7 @@ class Gauges:
         self._groups = GroupGauges(metrics, names, groups)
         self._transactions = TransactionGauges(metrics, transactions)
         self._dirs = DirGauges(metrics, names)
-        self._sweep: Iterator[None] = iter(())
+        self._sweep = self._all()
 
     async def run(self) -> None:
         """As long as the broker. A disk that does not answer holds up nothing else."""
@@ -71,7 +71,7 @@ class Gauges:
                     await self.refresh()
                 except Exception:  # noqa: BLE001  # our own bug: no client is to pay for it
                     _log.exception("the exporter is not told of everything")
-                    self._sweep = iter(())
+                    self._sweep = self._all()
                     await asyncio.sleep(REST_S)
                 await asyncio.sleep(TICK_S)
 

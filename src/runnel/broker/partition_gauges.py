@@ -34,9 +34,10 @@ class PartitionGauges:
 
     def sweep(self) -> Iterator[None]:
         left_out = 0
-        for partition in list(self._partitions):
-            left_out += not self._refresh(partition)
-            yield
+        for partitions in self._partitions.by_topic():
+            for partition in partitions:
+                left_out += not self._refresh(partition)
+                yield
         self._metrics.slots[Slot.PARTITIONS_LEFT_OUT] = left_out
         for partition in list(self._rows):
             if not self._is_held(partition):

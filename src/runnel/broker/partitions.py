@@ -80,6 +80,11 @@ class Partitions:
         for partitions in self._by_topic.values():
             yield from partitions.values()
 
+    def by_topic(self) -> Iterator[list[Partition]]:
+        """The same, for who has others take turns meanwhile: topics may come and go."""
+        for topic in list(self._by_topic):
+            yield list(self._by_topic.get(topic, {}).values())
+
     def __len__(self) -> int:
         return sum(map(len, self._by_topic.values()))
 

@@ -1,4 +1,4 @@
-"""What the exporter is told about partitions, and how few at a time."""
+"""What the exporter is told about partitions and groups, and how few at a time."""
 
 import pytest
 
@@ -7,8 +7,10 @@ from runnel.broker.gauges import Gauges
 from runnel.exporter.layout import FILE_BYTES, PARTITIONS, PartitionRow, Slot
 from runnel.exporter.reading import Snapshot
 from runnel.metrics import Metrics
+from runnel.wire.messages.delete_groups import DeleteGroupsRequest
 from runnel.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.support.asking import batch, create, produce
+from tests.support.asking_groups import COMMIT_BY_NAME, commit_request, find
 from tests.support.desk import Desk, at_desk
 
 
@@ -29,11 +31,15 @@ def gauges_of(desk: Desk) -> tuple[Metrics, Gauges]:
 
 
 def rows(metrics: Metrics) -> dict[tuple[str, int], PartitionRow]:
+    now = snapshot(metrics)
+    found = [PartitionRow._make(row) for row in now.partitions()]
+    return {(now.names[row.topic], row.partition): row for row in found}
+
+
+def snapshot(metrics: Metrics) -> Snapshot:
     assert metrics.shared is not None
     metrics.publish()
-    snapshot = Snapshot(memoryview(metrics.shared))
-    found = [PartitionRow._make(row) for row in snapshot.partitions()]
-    return {(snapshot.names[row.topic], row.partition): row for row in found}
+    return Snapshot(memoryview(metrics.shared))
 
 
 def test_a_partition_is_told_of_as_it_stands() -> None:
@@ -121,5 +127,29 @@ def test_partitions_without_a_row_are_counted(monkeypatch: pytest.MonkeyPatch) -
         await told.refresh()
         assert metrics.slots[Slot.PARTITIONS_USED] == 3
         assert metrics.slots[Slot.PARTITIONS_LEFT_OUT] == 2
+
+    at_desk(test)
+
+
+def test_a_group_is_told_of_until_it_is_deleted() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=3)
+        await find(desk, "g")
+        metrics, told = gauges_of(desk)
+        for offsets in ({0: 5, 2: 7}, {1: 6, 2: 8}):
+            await desk.ask(commit_request(offsets), COMMIT_BY_NAME)
+            await told.refresh()
+        committed = {(row.partition, row.offset) for row in snapshot(metrics).offsets()}
+        assert committed == {(0, 5), (1, 6), (2, 8)}
+        (group,) = snapshot(metrics).groups
+        assert snapshot(metrics).names[group.group] == "g"
+        assert (group.protocol, group.state, group.member_count) == (0, 0, 0)
+        await desk.ask(DeleteGroupsRequest(groups_names=["g"]))
+        await told.refresh()
+        assert snapshot(metrics).groups == [] and list(snapshot(metrics).offsets()) == []
+        await desk.ask(commit_request({0: 1}), COMMIT_BY_NAME)
+        await told.refresh()
+        assert [row.offset for row in snapshot(metrics).offsets()] == [1]
+        assert metrics.slots[Slot.OFFSETS_USED] == 3, "rows are used again"
 
     at_desk(test)
