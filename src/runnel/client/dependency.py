@@ -9,9 +9,9 @@ class MissingDependencyError(ClientError, ImportError):
 
 try:
     import confluent_kafka
-except ImportError as error:
+except ImportError:
     raise MissingDependencyError(
         "runnel.client needs confluent-kafka: pip install 'runnel[client]'"
-    ) from error
+    ) from None
 
 __all__ = ["MissingDependencyError", "confluent_kafka"]

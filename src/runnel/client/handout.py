@@ -12,8 +12,8 @@ per message.
 
 from collections.abc import Iterable
 
-from runnel.client.message import Message
-from runnel.client.offsets import Partition, positions_after
+from runnel.client.message import Message, positions_after
+from runnel.client.offsets import Partition
 
 
 class Handout:

@@ -21,7 +21,7 @@ from runnel.client.failures import (
     explained,
 )
 from runnel.client.handout import Handout
-from runnel.client.message import Message, ReceivedMessage
+from runnel.client.message import Deserializers, Message, received
 from runnel.client.offsets import Partition, TopicPartition
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ RDKAFKA_LOG = LOG.getChild("librdkafka")  # its own lines, for those who set up 
 RDKAFKA_LOG.addHandler(logging.NullHandler())
 KafkaException = confluent_kafka.KafkaException
 Place = confluent_kafka.TopicPartition
+_error_of = confluent_kafka.Message.error
 _ANY_TOPIC = "__consumer_offsets"  # need not be there; asked about one, a broker is connected to
 _PARTITION_EOF = confluent_kafka.KafkaError._PARTITION_EOF
 WAIT_SLICE_S = 0.1  # librdkafka's waits cannot be interrupted by Ctrl-C
@@ -64,6 +65,8 @@ class Inbox:
         self._raw: confluent_kafka.Consumer | None = None
         self._is_closed = False
         self._handout = Handout()
+        given = Deserializers(self.config.key_deserializer, self.config.value_deserializer)
+        self._deserializers = None if given == (None, None) else given
         self._assigned: dict[Partition, None] = {}  # in the order in which they came
         self._start_at: dict[Partition, int] = {}  # sought before they were assigned
         self._end_seen: dict[Partition, int] = {}  # where librdkafka has come to the end
@@ -243,12 +246,10 @@ class Inbox:
         return messages
 
     def _messages(self, batch: "list[RawMessage]") -> list[Message]:
-        key, value = self.config.key_deserializer, self.config.value_deserializer
-        messages: list[Message] = [
-            ReceivedMessage(raw, key, value) for raw in batch if raw.error() is None
-        ]
-        if len(messages) < len(batch):
+        if any(map(_error_of, batch)):
             self._judge(batch)
+            batch = [raw for raw in batch if raw.error() is None]
+        messages = received(batch, self._deserializers)
         if not messages and self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure

@@ -6,12 +6,12 @@ message in a cluster, every reader sees the same, and no producer has to add any
 that was not read has none: partition and offset are -1 and its id is empty.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runnel.client.failures import SerializationError
-from runnel.client.offsets import UNKNOWN_OFFSET, TopicPartition
+from runnel.client.offsets import UNKNOWN_OFFSET, Partition, TopicPartition
 from runnel.client.serializers import JsonSerializer, Serializer, from_bytes
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Message:
     deserialized raises SerializationError here, when it is looked at, and not from `poll`.
     """
 
-    __slots__ = ("_headers", "_key", "_offset", "_partition", "_timestamp", "_topic", "_value")
+    __slots__ = ("_deserializers", "_key", "_raw", "_value")
 
     def __init__(
         self,
@@ -56,13 +56,9 @@ class Message:
         partition: int = -1,
         offset: int = UNKNOWN_OFFSET,
     ) -> None:
-        self._topic = topic
-        self._value = value
-        self._key = key
-        self._headers = raw_headers(headers)
-        self._timestamp = timestamp
-        self._partition = partition
-        self._offset = offset
+        fields = (topic, partition, offset, key, value, raw_headers(headers), timestamp)
+        self._raw: Any = _Made(*fields)
+        self._deserializers: Deserializers | None = None
 
     @property
     def id(self) -> str:
@@ -73,15 +69,15 @@ class Message:
 
     @property
     def topic(self) -> str:
-        return self._topic
+        return self._raw.topic()  # type: ignore[no-any-return]  # of either kind
 
     @property
     def partition(self) -> int:
-        return self._partition
+        return self._raw.partition()  # type: ignore[no-any-return]  # of either kind
 
     @property
     def offset(self) -> int:
-        return self._offset
+        return self._raw.offset()  # type: ignore[no-any-return]  # of either kind
 
     @property
     def next_offset(self) -> int:
@@ -94,26 +90,45 @@ class Message:
 
     @property
     def key(self) -> Any:  # noqa: ANN401  # what the deserializer gives, otherwise bytes
-        return self._key
+        deserializers = self._deserializers
+        if deserializers is None or deserializers.key is None:
+            return self._raw.key()
+        try:
+            return self._key
+        except AttributeError:
+            self._key: Any = self._deserialized(self._raw.key(), deserializers.key, "key")
+            return self._key
 
     @property
     def value(self) -> Any:  # noqa: ANN401  # what the deserializer gives, otherwise bytes
-        return self._value
+        deserializers = self._deserializers
+        if deserializers is None or deserializers.value is None:
+            return self._raw.value()
+        try:
+            return self._value
+        except AttributeError:
+            self._value: Any = self._deserialized(self._raw.value(), deserializers.value, "value")
+            return self._value
+
+    def _deserialized(self, data: bytes | None, deserializer: Serializer, what: str) -> object:
+        if data is None:
+            return None
+        return from_bytes(deserializer, data, f"the {what} of {self.id}")
 
     @property
     def raw_key(self) -> bytes | None:
         """Before any deserializer; of a message that is to be sent, only if it is bytes or text."""
-        return _raw(self._key)
+        return _raw(self._raw.key())
 
     @property
     def raw_value(self) -> bytes | None:
         """Before any deserializer; of a message that is to be sent, only if it is bytes or text."""
-        return _raw(self._value)
+        return _raw(self._raw.value())
 
     @property
     def raw_headers(self) -> RawHeaders:
         """All headers in their order, repeated ones too."""
-        return list(self._headers)
+        return raw_headers(self._raw.headers())
 
     @property
     def headers(self) -> dict[str, bytes | None]:
@@ -128,7 +143,8 @@ class Message:
     @property
     def timestamp(self) -> int:
         """Milliseconds since 1970, or -1."""
-        return self._timestamp
+        kind, timestamp = self._raw.timestamp()
+        return timestamp if kind else NO_TIMESTAMP
 
     @property
     def time(self) -> datetime | None:
@@ -211,74 +227,79 @@ class Message:
         return f"<Message {place} key={_short(self.raw_key)} value={_short(self.raw_value)}>"
 
 
+class Deserializers(NamedTuple):
+    """Of one consumer."""
+
+    key: Serializer | None
+    value: Serializer | None
+
+
 class ReceivedMessage(Message):
-    """A message as a consumer hands it out: read from librdkafka's object when asked."""
+    """A message as a consumer hands it out: librdkafka's object, read when it is asked."""
 
-    __slots__ = ("_key_deserializer", "_raw", "_value_deserializer")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        raw: "RawMessage",
-        key_deserializer: Serializer | None,
-        value_deserializer: Serializer | None,
-    ) -> None:
+    def __init__(self, raw: Any, deserializers: Deserializers | None) -> None:  # noqa: ANN401  # as of Message
         self._raw = raw
-        self._key_deserializer = key_deserializer
-        self._value_deserializer = value_deserializer
+        self._deserializers = deserializers
 
-    @property
+
+class _Made(NamedTuple):
+    """A message that was not read, in the shape of librdkafka's."""
+
+    given_topic: str
+    given_partition: int
+    given_offset: int
+    given_key: Any
+    given_value: Any
+    given_headers: RawHeaders
+    given_timestamp: int
+
     def topic(self) -> str:
-        return self._raw.topic()  # type: ignore[return-value]  # None only without a topic
+        return self.given_topic
 
-    @property
     def partition(self) -> int:
-        return self._raw.partition()  # type: ignore[return-value]  # None only before it is sent
+        return self.given_partition
 
-    @property
     def offset(self) -> int:
-        return self._raw.offset()  # type: ignore[return-value]  # None only before it is sent
+        return self.given_offset
 
-    @property
-    def key(self) -> Any:  # noqa: ANN401  # what the deserializer gives, otherwise bytes
-        if self._key_deserializer is None:
-            return self._raw.key()
-        try:
-            return self._key
-        except AttributeError:
-            self._key = self._deserialized(self._raw.key(), self._key_deserializer, "key")
-            return self._key
+    def key(self) -> Any:  # noqa: ANN401  # what the serializer takes
+        return self.given_key
 
-    @property
-    def value(self) -> Any:  # noqa: ANN401  # what the deserializer gives, otherwise bytes
-        if self._value_deserializer is None:
-            return self._raw.value()
-        try:
-            return self._value
-        except AttributeError:
-            self._value = self._deserialized(self._raw.value(), self._value_deserializer, "value")
-            return self._value
+    def value(self) -> Any:  # noqa: ANN401  # what the serializer takes
+        return self.given_value
 
-    def _deserialized(self, data: bytes | None, deserializer: Serializer, what: str) -> object:
-        if data is None:
-            return None
-        return from_bytes(deserializer, data, f"the {what} of {self.id}")
+    def headers(self) -> RawHeaders:
+        return self.given_headers
 
-    @property
-    def raw_key(self) -> bytes | None:
-        return self._raw.key()
+    def timestamp(self) -> tuple[int, int]:
+        return (1 if self.given_timestamp >= 0 else 0), self.given_timestamp
 
-    @property
-    def raw_value(self) -> bytes | None:
-        return self._raw.value()
 
-    @property
-    def raw_headers(self) -> RawHeaders:
-        return raw_headers(self._raw.headers())
+def received(batch: "list[RawMessage]", deserializers: Deserializers | None) -> list[Message]:
+    """What a consumer hands out of a batch without errors."""
+    return [ReceivedMessage(raw, deserializers) for raw in batch]
 
-    @property
-    def timestamp(self) -> int:
-        kind, timestamp = self._raw.timestamp()
-        return timestamp if kind else NO_TIMESTAMP
+
+def positions_after(messages: Sequence[Message]) -> dict[Partition, int]:
+    """For each partition the next offset to read, once these messages have been handled.
+
+    This is done for all that is ever read. So where all are librdkafka's, and mostly of one topic,
+    the loop is left to the interpreter's own iterators.
+    """
+    raws: list[Any] = [message._raw for message in messages if isinstance(message, ReceivedMessage)]
+    if len(raws) < len(messages):
+        return {(message.topic, message.partition): message.offset + 1 for message in messages}
+    if not raws:
+        return {}
+    kind = type(raws[0])
+    topics = set(map(kind.topic, raws))
+    if len(topics) == 1:
+        (topic,) = topics
+        last = dict(zip(map(kind.partition, raws), map(kind.offset, raws), strict=True))
+        return {(topic, partition): offset + 1 for partition, offset in last.items()}
+    return {(raw.topic(), raw.partition()): raw.offset() + 1 for raw in raws}
 
 
 def raw_headers(headers: Headers | None) -> RawHeaders:

@@ -6,13 +6,10 @@ the message at 41 commits 42, and whoever seeks to 42 gets the message at 42 nex
 Nobody has to add one anywhere else: `commit()` and `commit(message)` do it.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from runnel.client.failures import ConfigurationError
-
-if TYPE_CHECKING:
-    from runnel.client.message import Message
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -28,11 +25,6 @@ class TopicPartition(NamedTuple):
 
 Partition = tuple[str, int]
 Offsets = Mapping[Partition, int]
-
-
-def positions_after(messages: "Iterable[Message]") -> dict[Partition, int]:
-    """For each partition the next offset to read, once these messages have been handled."""
-    return {(message.topic, message.partition): message.offset + 1 for message in messages}
 
 
 def checked(offsets: Offsets) -> dict[Partition, int]:

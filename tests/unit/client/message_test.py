@@ -7,7 +7,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from confluent_kafka import Message as RawMessage
 
 from runnel.client import JsonSerializer, Message, SerializationError
-from runnel.client.message import ReceivedMessage
+from runnel.client.message import Deserializers, ReceivedMessage
 from runnel.client.serializers import Serializer
 
 
@@ -21,7 +21,7 @@ def received(value: bytes | None = b"v", deserializer: Serializer | None = None)
         headers=[("a", b"1"), ("b", None), ("a", b"2")],
         timestamp=(TIMESTAMP_CREATE_TIME, 1_700_000_000_123),
     )
-    return ReceivedMessage(raw, None, deserializer)
+    return ReceivedMessage(raw, Deserializers(None, deserializer))
 
 
 def test_attributes_and_items_are_the_same() -> None:
