@@ -58,7 +58,7 @@ with a_broker() as servers:
     new_topic(servers, ANSWERS, config={"retention.ms": "60000"})
     group = ConsumerConfig(servers, group_id="examples.calculators")
     service = Consumer(group)
-    thread = threading.Thread(target=serve, args=(servers, service))
+    thread = threading.Thread(target=serve, args=(servers, service), daemon=True)
     thread.start()
     with (
         Producer(ProducerConfig(servers, linger_ms=0)) as producer,

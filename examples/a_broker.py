@@ -14,7 +14,10 @@ from contextlib import contextmanager, suppress
 
 from runnel.client import admin
 from runnel.client.cluster import ClientError, Cluster, RefusedError, addresses_of
+from runnel.client.groups import delete_group, list_groups
 from runnel.testing import RunnelBroker
+
+GROUPS = "examples."  # how the names of all their groups begin
 
 
 @contextmanager
@@ -32,13 +35,17 @@ def a_broker() -> Iterator[str]:
 def new_topic(
     servers: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> str:
-    """A topic without records, whatever an earlier run left in it; returns its name.
+    """A topic without records, whatever an earlier run left in it or committed; returns its name.
 
     In a shell: runnel topic create NAME --partitions 3 --config retention.ms=60000
     """
     with Cluster(addresses_of(servers)) as cluster:
         with suppress(RefusedError):  # there was none
             admin.delete_topic(cluster, name)
+        for group in list_groups(cluster, states=["Empty"]):
+            if group.group.startswith(GROUPS):
+                with suppress(RefusedError):  # somebody has joined it meanwhile
+                    delete_group(cluster, group.group)
         admin.create_topic(cluster, name, partitions, configs=config)
     return name
 
