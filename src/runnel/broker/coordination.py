@@ -1,6 +1,6 @@
 """The group and the transaction coordinators of one broker, wired: what they are given, and told.
 
-Their machines and the writer of markers are imported when the first shard is opened: a start
+Their machines and the writer of markers are imported before the first shard is opened: a start
 without groups or transactions need not pay for them.
 """
 
@@ -61,7 +61,7 @@ class Coordination:
         self.groups = Coordinators(
             CONSUMER_OFFSETS,
             lambda: consumer_offsets(settings(), image()),
-            self._make_groups,
+            self._import_groups,
             clock,
             timers,
             workers,
@@ -70,7 +70,7 @@ class Coordination:
         self.transactions = Coordinators(
             TRANSACTION_STATE,
             lambda: transaction_state(settings(), image()),
-            self._make_transactions,
+            self._import_transactions,
             clock,
             timers,
             workers,
@@ -102,10 +102,10 @@ class Coordination:
         elif topic == TRANSACTION_STATE:
             self.transactions.role_changed(partition)
 
-    def _make_groups(self, shard: "Shard[GroupMachine]") -> "GroupMachine":
+    def _import_groups(self) -> "Callable[[Shard[GroupMachine]], GroupMachine]":
         from runnel.coordinator.groups.machine import GroupMachine
 
-        return GroupMachine(
+        return lambda shard: GroupMachine(
             shard,
             lambda: self._settings().groups,
             GroupTopics(self._image),
@@ -113,10 +113,11 @@ class Coordination:
             lambda group_id: self._image().configs_of(ConfigOwner("group", group_id)),
         )
 
-    def _make_transactions(self, shard: "Shard[TransactionMachine]") -> "TransactionMachine":
+    def _import_transactions(self) -> "Callable[[Shard[TransactionMachine]], TransactionMachine]":
+        _import_markers()  # they will be needed, too
         from runnel.coordinator.transactions.machine import TransactionMachine
 
-        return TransactionMachine(
+        return lambda shard: TransactionMachine(
             shard,
             lambda: self._settings().transactions,
             lambda: level_of(self._image().features, TRANSACTION_VERSION),
@@ -125,10 +126,8 @@ class Coordination:
         )
 
     def markers(self) -> "Markers":
-        from runnel.broker.markers import Markers
-
         if self._markers is None:
-            self._markers = Markers(
+            self._markers = _import_markers()(
                 self._partitions, self.groups, self._image, self._clock, self._waiting
             )
         return self._markers
@@ -137,3 +136,9 @@ class Coordination:
         self._timer_loop.stop()
         if self._markers is not None:
             self._markers.stop()
+
+
+def _import_markers() -> "type[Markers]":
+    from runnel.broker.markers import Markers
+
+    return Markers

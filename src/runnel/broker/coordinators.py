@@ -70,7 +70,7 @@ class Coordinators(Generic[M]):
         self,
         topic: str,
         new_topic: Callable[[], NewTopic],
-        make: Callable[[Shard[M]], M],
+        import_machine: Callable[[], Callable[[Shard[M]], M]],
         clock: Clock,
         timers: Timers,
         workers: Workers,
@@ -78,7 +78,7 @@ class Coordinators(Generic[M]):
     ) -> None:
         self.topic = topic
         self._new_topic = new_topic
-        self._make = make
+        self._import_machine = import_machine  # and give how to make one
         self._clock = clock
         self._timers = timers
         self._workers = workers
@@ -130,6 +130,8 @@ class Coordinators(Generic[M]):
         """Create the internal topic unless it is there. Raises RunnelError."""
         async with self._creating:
             if not self._partition_count:
+                # In a worker: on the loop all others would wait for it, a tenth of a second.
+                await self._workers.run(self._import_machine)
                 try:
                     await topics.create(self._new_topic(), validate_only=False)
                 except RunnelError as error:
@@ -168,7 +170,7 @@ class Coordinators(Generic[M]):
             self._timers,
             self._answered,
         )
-        shard.machine = self._make(shard)
+        shard.machine = self._import_machine()(shard)
         self._shards[shard.index] = shard
         if partition.log.log_end_offset == partition.log.log_start_offset:
             self._loaded(shard)

@@ -1,6 +1,8 @@
 """FindCoordinator: the first who asks brings the internal topic into being."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -63,3 +65,32 @@ def test_who_asks_while_the_topic_is_created_waits_for_it_too() -> None:
         await asyncio.gather(*(ask(asker, number) for number, asker in enumerate(askers)))
 
     at_desk(test)
+
+
+IMPORTS = """
+import sys, threading
+from runnel.client.raw import WireClient
+from runnel.testing import RunnelBroker
+from runnel.wire.messages.find_coordinator import FindCoordinatorRequest
+
+class Finder:
+    threads = {}
+    def find_spec(self, name, path, target=None):
+        self.threads[name] = threading.current_thread()
+
+with RunnelBroker(in_process=True) as broker:
+    sys.meta_path.insert(0, Finder())
+    host, port = broker.bootstrap_servers.split(":")
+    with WireClient((host, int(port))) as client:
+        for kind in (0, 1):
+            client.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]))
+    serving = broker._runner._thread
+for name in ("groups.machine", "transactions.machine"):
+    assert Finder.threads["runnel.coordinator." + name] not in (serving, threading.main_thread())
+"""
+
+
+def test_others_do_not_wait_for_the_code_that_the_first_coordinator_needs() -> None:
+    """It takes a tenth of a second to import, which a worker does."""
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
