@@ -6,7 +6,7 @@ from typing import NamedTuple
 from runnel.native.columns import ControlType
 from runnel.native.records import decode
 from runnel.ports import Disk
-from runnel.storage.cleaning_plan import Cleanable, Limits, cleanable, plan
+from runnel.storage.cleaning_plan import Cleanable, Limits, Planned, cleanable, plan_in_steps
 from runnel.storage.log import Log
 from runnel.storage.rewriting import rewrite
 from runnel.wire.batch import BatchHeader
@@ -36,9 +36,7 @@ def clean(
     found = cleanable(log, last_stable_offset, now_ms)
     if not found.dirty_bytes:
         return found
-    work = plan(found, now_ms, SEED, limits)
-    segments = {segment.base_offset: segment for segment in log.segments}
-    groups = [[segments[source.base_offset] for source in group] for group in work.groups]
+    work, groups = planned(found, now_ms, limits)
     mapped_offset = found.first_dirty_offset
     for old, cleaned in zip(groups, rewrite(disk, work), strict=False):
         assert old[0].base_offset == cleaned.base_offset
@@ -48,6 +46,16 @@ def clean(
     disk.sync_dir(log.folder)
     log.first_dirty_offset = mapped_offset
     return found
+
+
+def planned(found: Cleanable, now_ms: int, limits: Limits = LIMITS) -> Planned:
+    """In one go."""
+    steps = plan_in_steps(found, now_ms, SEED, limits)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # what a generator returns is not typed
 
 
 def headers(log: Log) -> list[BatchHeader]:

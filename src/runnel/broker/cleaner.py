@@ -24,10 +24,16 @@ from runnel.config.cleaning import CleanerSettings
 from runnel.errors import ErrorCode, RunnelError
 from runnel.metrics import Metrics, Slot
 from runnel.ports import Clock, Disk, Workers
-from runnel.storage.cleaning_plan import Cleanable, CleaningPlan, Limits, cleanable, plan
+from runnel.storage.cleaning_plan import (
+    Cleanable,
+    CleaningPlan,
+    Limits,
+    Planned,
+    cleanable,
+    plan_in_steps,
+)
 from runnel.storage.log import Log
 from runnel.storage.log_cleaning import cleaned_paths
-from runnel.storage.segment import Segment
 from runnel.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -193,17 +199,16 @@ class Cleaner:
         await self._write_checkpoints()
         if not self._is_wanted(partition, log):
             return Done()
-        now = cleanable(log, partition.last_stable_offset, self._clock.wall_ms())
-        found = now._replace(end_offset=min(now.end_offset, found.end_offset))
-        if log.segments[0].base_offset >= found.end_offset:
-            return Done()  # retention has taken all of it meanwhile
+        planned = await self._plan(partition, found)
+        if planned is None:
+            return Done()
+        work, groups = planned
         disk, rewriter = self._in_memory if log.config.storage == "memory" else self._on_disk
-        work = plan(found, self._clock.wall_ms(), self._random.randbytes(16), self._limits())
-        waiting = _segments_of(log, work)
-        generation, mapped_offset, done = log.generation, found.first_dirty_offset, Done()
+        generation = log.generation
+        waiting = iter(groups)
+        mapped_offset, done = work.first_dirty_offset, Done()
         is_whole, is_abandoned = True, False
         results = rewriter.rewrite(work)
-        leftovers = [path for old in waiting for path in cleaned_paths(log.folder, old[0])]
         try:
             while True:
                 cleaned = await next_of(results, lambda: self._is_wanted(partition, log))
@@ -216,7 +221,7 @@ class Cleaner:
                     return done
                 if cleaned is None:
                     break
-                old = waiting.pop(0)[1]
+                old = next(waiting)
                 assert old[0].base_offset == cleaned.base_offset
                 mapped_offset = cleaned.mapped_offset
                 if log.may_replace(old):
@@ -238,12 +243,31 @@ class Cleaner:
         finally:
             if not is_abandoned:
                 await results.aclose()
-                await self._workers.run(lambda: _remove(disk, leftovers))
+                await self._workers.run(partial(_remove_cleaned, disk, work))
         if self._is_wanted(partition, log):
             await self._workers.run(lambda: disk.sync_dir(log.folder))
             self._note_cleaned(log, mapped_offset, is_whole and log.generation == generation)
             await self._write_checkpoints()
         return done
+
+    async def _plan(self, partition: Partition, found: Cleanable) -> Planned | None:
+        """None if there is nothing left to do, as far as anybody can tell: the next look will."""
+        log = found.log
+        now = cleanable(log, partition.last_stable_offset, self._clock.wall_ms())
+        found = now._replace(end_offset=min(now.end_offset, found.end_offset))
+        if log.segments[0].base_offset >= found.end_offset:
+            return None  # retention has taken all of it meanwhile
+        seed, generation = self._random.randbytes(16), log.generation
+        steps = plan_in_steps(found, self._clock.wall_ms(), seed, self._limits())
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                planned: Planned = end.value
+                return planned if log.segments[0] is planned.groups[0][0] else None
+            await asyncio.sleep(0)
+            if not self._is_wanted(partition, log) or log.generation != generation:
+                return None
 
     def _note_cleaned(self, log: Log, mapped_offset: int, is_whole: bool) -> None:
         """What was not replaced may hold values whose tombstones must not go before them, and what
@@ -305,13 +329,9 @@ class Cleaner:
         self._metrics.slots[Slot.CLEANER_UNCLEANABLE] = len(self.uncleanable)
 
 
-def _segments_of(log: Log, work: CleaningPlan) -> list[tuple[int, list[Segment]]]:
-    """The segments of each group, by the base offset of the first."""
-    segments = {segment.base_offset: segment for segment in log.segments}
-    return [
-        (group[0].base_offset, [segments[source.base_offset] for source in group])
-        for group in work.groups
-    ]
+def _remove_cleaned(disk: Disk, plan: CleaningPlan) -> None:
+    for group in plan.groups:
+        _remove(disk, cleaned_paths(plan.folder, group[0].base_offset))
 
 
 def _remove(disk: Disk, paths: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ compaction came: what lies before it is clean, and is gone over once more with t
 rules are those of Kafka's `LogCleanerManager`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from runnel.config.topic import NEVER
@@ -16,6 +16,7 @@ from runnel.storage.segment import Segment
 from runnel.storage.transactions import AbortedTransaction
 
 GROUP_SEGMENTS_MAX = 128  # each is some renames on the loop
+ITEMS_PER_STEP = 200  # segments or producers: a millisecond or two
 
 
 class Source(NamedTuple):
@@ -56,6 +57,13 @@ class CleaningPlan(NamedTuple):
     aborted: tuple[AbortedTransaction, ...]
     seed: bytes
     limits: Limits
+
+
+class Planned(NamedTuple):
+    """A plan, and the segments that each of its groups is to take the place of."""
+
+    plan: CleaningPlan
+    groups: list[list[Segment]]
 
 
 class Cleanable(NamedTuple):
@@ -116,48 +124,70 @@ def cleanable(log: Log, last_stable_offset: int, now_ms: int) -> Cleanable:
     return Cleanable(log, first_dirty, end_offset, clean_bytes, dirty_bytes, is_overdue)
 
 
-def plan(found: Cleanable, now_ms: int, seed: bytes, limits: Limits) -> CleaningPlan:
-    """Raises KAFKA_STORAGE_ERROR: the index of aborted transactions is read."""
+def plan_in_steps(
+    found: Cleanable, now_ms: int, seed: bytes, limits: Limits
+) -> Generator[None, None, Planned]:
+    """Others may have a turn where it yields: a log may have ten thousand segments and producers.
+
+    The log may go on meanwhile: what is planned is below its last stable offset and does not change
+    but by truncation or retention, which the caller looks for.
+    Raises KAFKA_STORAGE_ERROR: the indexes of aborted transactions are read.
+    """
     log = found.log
     segments = [segment for segment in log.segments if segment.base_offset < found.end_offset]
-    return CleaningPlan(
+    first_offset, end_offset = segments[0].base_offset, found.end_offset
+    aborted: list[AbortedTransaction] = []
+    for number, segment in enumerate(list(log.segments), 1):
+        if log.collect_aborted(segment, first_offset, end_offset, aborted):
+            break
+        if number % ITEMS_PER_STEP == 0:
+            yield
+    last_records: list[tuple[int, LastRecord]] = []
+    for producer_id, producer in list(log.producers.producers.items()):
+        last_offset = producer.batches[-1].last_offset if producer.batches else -1
+        last_records.append((producer_id, LastRecord(last_offset, producer.epoch)))
+        if len(last_records) % ITEMS_PER_STEP == 0:
+            yield
+    groups: list[tuple[Source, ...]] = []
+    segment_groups: list[list[Segment]] = []
+    for group in _grouped(segments, log.segment_bytes_max):
+        segment_groups.append(group)
+        groups.append(tuple(map(_source, group)))
+        if len(groups) % ITEMS_PER_STEP == 0:
+            yield
+    plan = CleaningPlan(
         folder=log.folder,
-        groups=tuple(_grouped(segments, log.segment_bytes_max)),
+        groups=tuple(groups),
         first_dirty_offset=found.first_dirty_offset,
-        end_offset=found.end_offset,
+        end_offset=end_offset,
         now_ms=now_ms,
         delete_retention_ms=log.config.delete_retention_ms,
         index_interval_bytes=log.config.index_interval_bytes,
-        last_records=tuple(
-            (
-                producer_id,
-                LastRecord(
-                    producer.batches[-1].last_offset if producer.batches else -1, producer.epoch
-                ),
-            )
-            for producer_id, producer in log.producers.producers.items()
-        ),
-        aborted=tuple(log.aborted_in(segments[0].base_offset, found.end_offset)),
+        last_records=tuple(last_records),
+        aborted=tuple(aborted),
         seed=seed,
         limits=limits,
     )
+    return Planned(plan, segment_groups)
 
 
-def _grouped(segments: Sequence[Segment], size_max: int) -> list[tuple[Source, ...]]:
+def _source(segment: Segment) -> Source:
+    return Source(segment.base_offset, segment.next_offset, segment.size)
+
+
+def _grouped(segments: Sequence[Segment], size_max: int) -> Iterator[list[Segment]]:
     """Neighbours that fit into one segment become one, so that small ones do not pile up."""
-    groups: list[list[Source]] = []
+    group: list[Segment] = []
     size = 0
     for segment in segments:
-        source = Source(segment.base_offset, segment.next_offset, segment.size)
-        if (
-            groups
-            and size + source.size_bytes <= size_max
-            and len(groups[-1]) < GROUP_SEGMENTS_MAX
-            and source.next_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET
+        if group and not (
+            size + segment.size <= size_max
+            and len(group) < GROUP_SEGMENTS_MAX
+            and segment.next_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
         ):
-            groups[-1].append(source)
-            size += source.size_bytes
-        else:
-            groups.append([source])
-            size = source.size_bytes
-    return [tuple(group) for group in groups]
+            yield group
+            group, size = [], 0
+        group.append(segment)
+        size += segment.size
+    if group:
+        yield group

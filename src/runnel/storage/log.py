@@ -96,13 +96,22 @@ class Log(CleanableLog):
         Raises KAFKA_STORAGE_ERROR.
         """
         found: list[AbortedTransaction] = []
+        for segment in self.segments[self._slot_of(from_offset) :]:
+            if self.collect_aborted(segment, from_offset, to_offset, found):
+                break
+        return found
+
+    def collect_aborted(
+        self, segment: Segment, from_offset: int, to_offset: int, found: list[AbortedTransaction]
+    ) -> bool:
+        """Add what one segment knows; True when later ones know nothing more.
+
+        Raises KAFKA_STORAGE_ERROR.
+        """
         try:
-            for segment in self.segments[self._slot_of(from_offset) :]:
-                if self._transactions_of(segment).collect(from_offset, to_offset, found):
-                    break
+            return self._transactions_of(segment).collect(from_offset, to_offset, found)
         except OSError as error:
             raise self.fail(error) from error
-        return found
 
     def _transactions_of(self, segment: Segment) -> TransactionIndex:
         try:

@@ -6,11 +6,15 @@ from dataclasses import replace
 from errno import EMFILE
 from typing import Any
 
+import pytest
+
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.encode import encode
+from runnel.storage import cleaning_plan
 from runnel.storage.cleaning_plan import CleaningPlan
 from runnel.storage.folder import CLEANED, SWAP
+from runnel.storage.log import Log
 from runnel.storage.rewriting import Cleaned
 from runnel.types import TopicPartition
 from runnel.wire.messages.delete_records import (
@@ -82,6 +86,38 @@ def test_what_retention_takes_meanwhile_brings_no_deleted_key_back() -> None:
         assert endangered == []
 
     at_desk(test, SLOW)
+
+
+def test_what_retention_takes_while_the_plan_is_made_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan of many segments takes many turns of the loop."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk, cleanup_policy="compact,delete", min_cleanable_dirty_ratio="0")
+        cleaner, taken = desk.broker._cleaner, []
+        cleaner.settings, settings = replace(cleaner.settings, enable=False), cleaner.settings
+        for n in range(5):
+            await put(desk, "k", f"{n}")
+        collect = Log.collect_aborted
+
+        def collect_and_lose(log: Log, *asked: Any) -> bool:  # noqa: ANN401  # as `collect`
+            if not taken:
+                taken.append(log.segments[0].base_offset)
+                log.delete_records(1)
+                log.retain(desk.clock.wall_ms(), log.log_end_offset)
+            return collect(log, *asked)
+
+        monkeypatch.setattr(Log, "collect_aborted", collect_and_lose)
+        cleaner.settings = settings
+        await asyncio.sleep(1)
+        assert taken == [0]
+        assert await is_cleaned(desk)
+        assert cleaner.uncleanable == {}
+        assert latest(log_of(desk))[b"k"][:2] == (4, b"4")
+
+    monkeypatch.setattr(cleaning_plan, "ITEMS_PER_STEP", 1)
+    at_desk(test, SETTINGS)
 
 
 def test_what_retention_takes_before_the_plan_is_made_leaves_nothing_to_do() -> None:
