@@ -95,7 +95,8 @@ def test_what_retention_takes_while_the_plan_is_made_is_not_waited_for(
 
     async def test(desk: Desk) -> None:
         await create(desk, cleanup_policy="compact,delete", min_cleanable_dirty_ratio="0")
-        cleaner, taken = desk.broker._cleaner, []
+        cleaner = desk.broker._cleaner
+        taken: list[int] = []
         cleaner.settings, settings = replace(cleaner.settings, enable=False), cleaner.settings
         for n in range(5):
             await put(desk, "k", f"{n}")
