@@ -19,6 +19,5 @@ with a_broker() as servers:
 
     with Consumer(ConsumerConfig(servers)) as consumer:
         consumer.subscribe(topic)
-        for message in consumer:
+        for message in consumer.until_end():  # `for message in consumer` would wait for more
             print("read:", message.text)
-            break
