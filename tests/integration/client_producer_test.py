@@ -205,6 +205,17 @@ def test_a_zombie_is_fenced(runnel_broker: RunnelBroker, runnel_topic: str) -> N
     assert all_of(runnel_broker, runnel_topic) == ["from the new one"]
 
 
+def test_a_zombie_is_told_once(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    """By its block; closing it then says nothing about messages that went with the transaction."""
+    old = Producer(transactional(runnel_broker, runnel_topic)).start()
+    with Producer(transactional(runnel_broker, runnel_topic)) as new, new.transaction():
+        new.send(runnel_topic, "new")
+    with pytest.raises(FencedError), old.transaction():
+        old.send(runnel_topic, "old")
+    old.close()
+    assert all_of(runnel_broker, runnel_topic) == ["new"]
+
+
 def test_exactly_once_from_topic_to_topic(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
     """A copy that fails at every third message, and still each comes out once."""
     filled(runnel_broker, runnel_topic, 20)

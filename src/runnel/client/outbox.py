@@ -46,6 +46,7 @@ class Outbox:
         self._raw: confluent_kafka.Producer | None = None
         self._is_closed = False
         self.end: KafkaError | None = None
+        self.end_is_told = False  # and that nothing of the last transaction came of it
         self._key_serializer = self.config.key_serializer
         self._value_serializer = self.config.value_serializer
         self._sends_until_poll = SENDS_PER_POLL
@@ -207,7 +208,7 @@ class Outbox:
         count, failures = self._failure_count, list(self._failures)
         self._failure_count = 0
         self._failures.clear()
-        if count and failures:
+        if count and failures and not self.end_is_told:
             first = failures[0].error
             assert first is not None, "only what failed is kept"
             noun = "message was" if count == 1 else "messages were"

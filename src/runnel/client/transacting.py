@@ -111,4 +111,5 @@ class Transactions:
                     self.abort_if_open()
                 elif error.fatal():
                     self._is_open = False  # there is nothing that this producer could abort
+                    self._outbox.end_is_told = True
                 raise failure from None
