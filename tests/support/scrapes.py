@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 BUSY: Mapping[str, Mapping[str, float]] = {
-    "runnel_build_info": {'version="0.1.0",python="3.11.2"': 1},
+    "runnel_build_info": {'version="0.1.0",broker="7"': 1},
     "runnel_start_time_seconds": {"": 1_000.0},
     "runnel_ready": {"": 1},
     "runnel_connections": {"": 42},
@@ -20,7 +20,7 @@ BUSY: Mapping[str, Mapping[str, float]] = {
         'dir="/data",kind="used"': 300,
     },
     "runnel_logs_offline": {"": 0},
-    "runnel_transactions": {'state="Ongoing"': 2, 'state="CompleteCommit"': 0},
+    "runnel_transactions": {'state="Ongoing"': 2, 'state="CompleteCommit"': 9},
     "runnel_transaction_oldest_seconds": {"": 4},
     "process_resident_memory_bytes": {"": 80 << 20},
 }

@@ -56,6 +56,7 @@ class Frame:
     """A value of None is not known yet: rates need two looks, and some metrics may be missing."""
 
     version: str = ""
+    broker: str = ""  # its number
     up_s: float | None = None
     ready: bool = True
     in_rate: float | None = None  # bytes a second

@@ -17,6 +17,9 @@ DISK_FREE_SHARE_MIN: Final = 0.10
 LOOP_LAG_P99_MAX_S: Final = 0.25
 TRANSACTION_OPEN_MAX_S: Final = 900.0
 
+# An id is told with the state of its last transaction; all others have ended.
+UNDER_WAY: Final = ("Ongoing", "Prepare")
+
 PRODUCED: Final = "runnel_produced_bytes_total"
 FETCHED: Final = "runnel_fetched_bytes_total"
 RECORDS: Final = "runnel_produced_records_total"
@@ -105,7 +108,8 @@ class TopModel:
         started_s = scrape.value(START_TIME)
         lag_p50, lag_p99 = _quantiles(span.distributions(LOOP_LAG).get(""))
         frame = Frame(
-            version=_version(scrape),
+            version=_built(scrape, "version"),
+            broker=_built(scrape, "broker"),
             up_s=None if started_s is None else max(0.0, wall_s - started_s),
             ready=scrape.value(READY) != 0,
             in_rate=span.rate(PRODUCED),
@@ -128,7 +132,11 @@ class TopModel:
             topics=_topics(span, order),
             groups=_groups(span),
             group_states=_states(scrape, GROUPS),
-            transaction_states=_states(scrape, TRANSACTIONS),
+            transaction_states=[
+                (state, count)
+                for state, count in _states(scrape, TRANSACTIONS)
+                if state.startswith(UNDER_WAY)
+            ],
             oldest_transaction_s=scrape.value(TRANSACTION_OLDEST),
             folders=_folders(scrape),
         )
@@ -157,9 +165,9 @@ def _quantiles(distribution: Distribution | None) -> tuple[float | None, float |
     return distribution.quantile(0.5), distribution.quantile(0.99)
 
 
-def _version(scrape: Scrape) -> str:
+def _built(scrape: Scrape, label: str) -> str:
     for label_text in scrape.of(BUILD):
-        return labels_of(label_text).get("version", "")
+        return labels_of(label_text).get(label, "")
     return ""
 
 

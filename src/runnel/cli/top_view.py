@@ -75,7 +75,7 @@ def _head(frame: Frame, showing: Showing) -> Text:
     version = f" {frame.version}" if frame.version else ""
     text = Text.assemble(
         (f"runnel{version}", "bold cyan"),
-        f"  {showing.url}",
+        f"  broker {printable(frame.broker)}" if frame.broker else "",
         "" if frame.up_s is None else f"  up {duration_text(frame.up_s)}",
         f"  {showing.clock}  ",
         state,
@@ -86,7 +86,7 @@ def _head(frame: Frame, showing: Showing) -> Text:
         text.append(f"  CPU {frame.cpu_share:.0%}")
     if frame.memory_bytes is not None:
         text.append(f"  RSS {size_text(frame.memory_bytes)}")
-    return text
+    return text.append(f"  {showing.url}", "dim")  # last: it is long, and narrow screens cut it
 
 
 def _panel(content: RenderableType, title: str, rows: int) -> Panel:

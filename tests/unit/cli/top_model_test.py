@@ -40,7 +40,12 @@ def test_the_first_look_has_no_rates_but_all_else() -> None:
     model.observe(busy(counted(1000, 100)), 10.0)
     frame = model.frame(1_100.0)
     assert frame.in_rate is None and frame.apis == [] and frame.in_history == []
-    assert frame.up_s == 100 and frame.version == "0.1.0" and frame.connections == 42
+    assert (
+        frame.up_s == 100
+        and frame.version == "0.1.0"
+        and frame.broker == "7"
+        and frame.connections == 42
+    )
     assert [(row.topic, row.records_rate) for row in frame.topics] == [
         ("clicks", None),
         ("orders", None),

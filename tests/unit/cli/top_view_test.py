@@ -12,6 +12,7 @@ from runnel.cli.top_view import Showing, draw, sparkline
 SHOWING = Showing("http://127.0.0.1:9644/metrics", 2.0, "12:34:56")
 FRAME = Frame(
     version="0.1.0",
+    broker="7",
     up_s=7260,
     in_rate=3 << 20,
     out_rate=0,
@@ -39,7 +40,7 @@ def screen(
 def test_everything_of_interest_is_there() -> None:
     text, _ = screen(FRAME, 120, None)
     for part in (
-        *("runnel 0.1.0", "up 2 h 1 min", "3.0 MiB/s", "▁▅█", "1.50k/s", "42"),
+        *("runnel 0.1.0", "broker 7", "up 2 h 1 min", "3.0 MiB/s", "▁▅█", "1.50k/s", "42"),
         *("Produce", "100 us", "4 ms", "errors: OFFSET_OUT_OF_RANGE", "2.50"),
         *("40 topics by records/s", "topic-0", "-2.0 KiB", "billing", "12.3k", "+3"),
         *("/data", "512.0 MiB free of 1.0 GiB", "groups: 2 Stable"),
