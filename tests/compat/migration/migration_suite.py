@@ -73,6 +73,7 @@ class Walk:
     def __init__(self, folder: Path, ending: ExitStack) -> None:
         self._work_dir = folder / "work"
         self._ending = ending
+        self._mirroring = ending.enter_context(ExitStack())
         self._kafka = KafkaBroker(folder / "kafka-data")
         self._runnel = BrokerProcess(folder / "data")
         self._patience_s = 0.0  # MirrorMaker takes its time; nothing else may
@@ -98,9 +99,10 @@ class Walk:
 
     def _do(self, example: Example) -> None:
         if example.command == MIRROR:
-            self._ending.enter_context(_mirror_maker(self._work_dir))
+            self._mirroring.enter_context(_mirror_maker(self._work_dir))
             self._patience_s = MIRRORED_TIMEOUT_S
         elif example.command == STOP_KAFKA:
+            self._mirroring.close()  # as the page says: first MirrorMaker, then Kafka
             self._kafka.stop()
             self._patience_s = 0.0
         elif example.command == SERVE:
