@@ -13,7 +13,7 @@ from runnel.cluster.decide import Transaction, Write, batches
 from runnel.cluster.image import NO_CONFIG_SET, Image, Topic
 from runnel.cluster.values import ConfigOwner, Partition
 from runnel.errors import ErrorCode, RunnelError
-from runnel.ports import Compare, Put
+from runnel.ports import Compare, Delete, Put
 
 MAX_OWNERS = 10_000  # of settings that are no topic's: brokers, groups, subscriptions
 MAX_OWNER_NAME = 1024
@@ -70,21 +70,37 @@ def _put_topic(topic: Topic, wanted: Settings) -> Piece:
 
 def _put(image: Image, owner: ConfigOwner, wanted: Settings) -> Piece:
     seen = image.configs.get(owner, NO_CONFIG_SET)
+    if len(owner.name) > MAX_OWNER_NAME:
+        raise RunnelError(
+            ErrorCode.INVALID_REQUEST, f"a name of {len(owner.name)} characters is too long"
+        )
+    compares: list[Compare] = []
+    writes: list[Write] = []
     if not seen.mod_revision and len(image.configs) >= MAX_OWNERS:
+        revision, emptied = _longest_empty(image)
+        compares.append(Compare(values.configs_key(emptied), "mod_revision", revision))
+        writes.append(Delete(values.configs_key(emptied)))
+    key = values.configs_key(owner)
+    compares.append(Compare(key, "mod_revision", seen.mod_revision))
+    writes.append(Put(key, values.encode_configs(values.Configs(wanted, seen.extra))))
+    return compares, writes
+
+
+def _longest_empty(image: Image) -> tuple[int, ConfigOwner]:
+    """Whose place another may take, and its revision.
+
+    What was emptied long ago meets no transaction any more.
+    """
+    emptied = [
+        (seen.mod_revision, owner) for owner, seen in image.configs.items() if not seen.values
+    ]
+    if not emptied:
         raise RunnelError(
             ErrorCode.POLICY_VIOLATION,
             f"{MAX_OWNERS} groups, subscriptions and brokers have "
             "settings already; remove some first",
         )
-    if len(owner.name) > MAX_OWNER_NAME:
-        raise RunnelError(
-            ErrorCode.INVALID_REQUEST, f"a name of {len(owner.name)} characters is too long"
-        )
-    key = values.configs_key(owner)
-    return (
-        [Compare(key, "mod_revision", seen.mod_revision)],
-        [Put(key, values.encode_configs(values.Configs(wanted, seen.extra)))],
-    )
+    return min(emptied)
 
 
 def _min_isr_pieces(topic: Topic, min_isr: int) -> Iterable[Piece]:

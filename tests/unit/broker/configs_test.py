@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from runnel.broker.handlers.config_resources import ResourceType
+from runnel.cluster import configs
 from runnel.config.alterations import Operation
 from runnel.config.effective import Source
 from runnel.config.registry import BROKER as BROKER_NAMES
@@ -397,4 +398,26 @@ def test_documentation_is_told_to_who_asks() -> None:
             assert (texts["log.retention.ms"] is not None) == wanted
             assert ("fsync" in (texts["runnel.durability"] or "")) == wanted
 
+    at_desk(test)
+
+
+def test_whose_settings_were_removed_leaves_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(desk: Desk) -> None:
+        wanted: dict[str, str | None] = {"consumer.session.timeout.ms": "50000"}
+        group = ResourceType.GROUP
+        for name in ("a", "b", "c"):
+            assert (await set_configs(desk, group, name, wanted))[0] == 0
+        code, message = await set_configs(desk, group, "d", wanted)
+        assert code == ErrorCode.POLICY_VIOLATION
+        assert "remove some first" in (message or "")
+        for name in ("b", "a"):
+            assert (await unset(desk, group, name, *wanted))[0] == 0
+        assert (await set_configs(desk, group, "d", wanted))[0] == 0
+        assert {owner.name for owner in desk.broker._membership.image.configs} == {"a", "c", "d"}
+        assert (await set_configs(desk, group, "a", wanted))[0] == 0
+        assert (await set_configs(desk, group, "e", wanted))[0] == ErrorCode.POLICY_VIOLATION
+
+    monkeypatch.setattr(configs, "MAX_OWNERS", 3)
     at_desk(test)
