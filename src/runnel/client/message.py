@@ -8,6 +8,7 @@ that was not read has none: partition and offset are -1 and its id is empty.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runnel.client.failures import SerializationError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 RawHeaders = list[tuple[str, bytes | None]]
 Headers = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]
 NO_TIMESTAMP: Final = -1
+_raw_of = attrgetter("_raw")
 _ITEMS: Final = (
     "id",
     "topic",
@@ -285,12 +287,10 @@ def received(batch: "list[RawMessage]", deserializers: Deserializers | None) -> 
 def positions_after(messages: Sequence[Message]) -> dict[Partition, int]:
     """For each partition the next offset to read, once these messages have been handled.
 
-    This is done for all that is ever read. So where all are librdkafka's, and mostly of one topic,
-    the loop is left to the interpreter's own iterators.
+    This is done for all that is ever read, mostly of one topic: so the loop is left to the
+    interpreter's own iterators. All messages are of one kind, read or made.
     """
-    raws: list[Any] = [message._raw for message in messages if isinstance(message, ReceivedMessage)]
-    if len(raws) < len(messages):
-        return {(message.topic, message.partition): message.offset + 1 for message in messages}
+    raws: list[Any] = list(map(_raw_of, messages))
     if not raws:
         return {}
     kind = type(raws[0])
