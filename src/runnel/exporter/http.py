@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 REQUEST_BYTES_MAX: Final = 16 * 1024
 CONNECTIONS_MAX: Final = 32
+REFUSED_MAX: Final = 32  # that are told so; those beyond are closed without a word
 PATIENCE_S: Final = 5.0  # for the request, and for each piece that the peer has to take
 ANSWER_S_MAX: Final = 60.0
 GZIP_LEVEL: Final = 1
@@ -80,10 +81,13 @@ class Server:
             sock, _ = self._sock.accept()
         except OSError:  # the peer was quicker, or there are no descriptors just now
             return
+        if len(self._connections) >= CONNECTIONS_MAX + REFUSED_MAX:
+            sock.close()
+            return
         sock.setblocking(False)
         connection = _Connection(sock, self._handler)
         if len(self._connections) >= CONNECTIONS_MAX:
-            connection.refuse("too many connections at once")
+            connection.refuse(503, "too many connections at once")
         self._connections[sock.fileno()] = connection
         self._poll.register(sock.fileno(), connection.events)
 
@@ -126,8 +130,8 @@ class _Connection:
         self._unsent = memoryview(b"")
         self._rest: Iterator[bytes] = iter(())
 
-    def refuse(self, why: str) -> None:
-        self._begin(Request("GET", "", False, {}), plain(503, why))
+    def refuse(self, status: int, why: str) -> None:
+        self._begin(Request("GET", "", False, {}), plain(status, why))
 
     def go_on(self) -> None:
         try:
@@ -150,14 +154,11 @@ class _Connection:
         if end >= 0:
             request = parse(bytes(self._received[:end]))
             if request is None:
-                self.refuse_as(400, "this is not a request")
+                self.refuse(400, "this is not a request")
             else:
                 self._begin(request, self._handler(request))
         elif len(self._received) > REQUEST_BYTES_MAX:
-            self.refuse_as(431, f"a request has at most {REQUEST_BYTES_MAX} bytes")
-
-    def refuse_as(self, status: int, why: str) -> None:
-        self._begin(Request("GET", "", False, {}), plain(status, why))
+            self.refuse(431, f"a request has at most {REQUEST_BYTES_MAX} bytes")
 
     def _begin(self, request: Request, answer: Answer) -> None:
         self._rest = encoded(request, answer)

@@ -114,6 +114,17 @@ def test_more_connections_than_are_served_are_told_so(
         sock.close()
 
 
+def test_a_flood_of_connections_is_not_even_told(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(http, "REFUSED_MAX", 0)
+    with socket.create_connection(address) as held, socket.create_connection(address) as other:
+        held.sendall(b"GET")
+        other.settimeout(10)
+        assert other.recv(1) == b""
+
+
 def test_names_of_headers_are_read_in_any_case() -> None:
     request = parse(b"GET /a?b HTTP/1.1\r\nAccept-ENCODING:  gzip ")
     assert request == Request("GET", "/a", True, {"accept-encoding": "gzip"})
