@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from runnel.broker.connection import Mute
+from runnel.broker.topics import Topics
 from runnel.client.raw import encode_frame
+from runnel.cluster.topics import NewPartitions
 from runnel.errors import ErrorCode
 from runnel.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -371,6 +373,27 @@ def test_creating_beyond_the_quota_is_refused_and_changes_nothing() -> None:
         response = await desk.ask(deletion)
         assert [each.error_code for each in response.responses] == [0, refused]
         assert response.throttle_time_ms == 5000
+
+    at_desk(test)
+
+
+def test_a_topic_that_is_deleted_while_it_is_to_grow_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(desk: Desk) -> None:
+        await desk.ask(creation("a", partitions=1))
+        assert await alter(desk, DESK, controller_mutation_rate=1) == (0, None)
+        add_partitions = Topics.add_partitions
+
+        async def add_and_lose(topics: Topics, new: NewPartitions, *, validate_only: bool) -> None:
+            await add_partitions(topics, new, validate_only=validate_only)
+            if validate_only:
+                await topics.delete(desk.broker._membership.image.topics["a"].id)
+
+        monkeypatch.setattr(Topics, "add_partitions", add_and_lose)
+        growth = CreatePartitionsTopic(name="a", count=2, assignments=None)
+        (told,) = (await desk.ask(CreatePartitionsRequest(topics=[growth]))).results
+        assert told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     at_desk(test)
 

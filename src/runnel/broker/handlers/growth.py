@@ -60,7 +60,8 @@ async def _grow(
         )
         if quota.is_bound:  # what is refused anyway costs nothing
             await services.topics.add_partitions(new, validate_only=True)
-            quota.record(topic.count - len(services.image.topics[topic.name].partitions))
+            there = services.image.topics.get(topic.name)  # not if it was deleted meanwhile
+            quota.record(topic.count - (0 if there is None else len(there.partitions)))
         await services.topics.add_partitions(new, validate_only=validate_only)
     except RunnelError as error:
         return CreatePartitionsTopicResult(
