@@ -156,8 +156,9 @@ def test_a_start_that_waits_for_its_metadata_can_be_stopped(tmp_path: Path) -> N
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
     command = serve_command(tmp_path / "data")
+    environ = environment({"RUNNEL_HTTP_LISTENER": "off"})  # its file would be too large as well
     with subprocess.Popen(
-        command, env=environment(), stderr=subprocess.PIPE, text=True, preexec_fn=nearly_full
+        command, env=environ, stderr=subprocess.PIPE, text=True, preexec_fn=nearly_full
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -56,8 +56,6 @@ class Exporting:
         self._child: subprocess.Popen[bytes] | None = None
         self._lifeline: socket.socket | None = None
 
-        _log.info("metrics and health are told on http://%s", self.address)
-
     def tell(self, state: State) -> None:
         self.metrics.slots[Slot.STATE] = state
         self.metrics.publish()
@@ -69,6 +67,7 @@ class Exporting:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HEAD_START_S):
                 await self._ready.wait()
+        _log.info("metrics and health are told on http://%s", self.address)
         backoff_s = FIRST_BACKOFF_S
         while True:
             began_s = time.monotonic()
