@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNS := $(VENV)/.runs
 COMPILED := build/compiled
+# Commands, documents, clients and the benchmark are the same whether the broker is compiled or not.
+NOT_COMPILED := $(foreach name,bench_* cli_* client_* docstrings_* first_minutes_* language_pages_* storage_command_* testing_docs_*,--ignore-glob='*/integration/$(name)')
 SEED ?= 1
 ARGS ?=
 
@@ -62,7 +64,7 @@ run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port
 
 test: $(STAMP) compiled ## every test that needs nothing but Python: of the sources, then compiled
 	$(BIN)/python -m pytest -n 2 $(ARGS)
-	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 tests/unit/wire tests/unit/storage tests/unit/broker tests/simulated tests/integration $(ARGS)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 tests/unit/wire tests/unit/storage tests/unit/broker tests/simulated tests/integration $(NOT_COMPILED) $(ARGS)
 	$(MAKE) -s ratchet-compiled ARGS=
 
 check: lint types imports unit ratchet ## what must be clean before a commit
