@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from runnel.broker.complaints import about
+from runnel.broker.log_fields import about
 from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.rewriter import Rewriter, next_of

@@ -9,16 +9,16 @@ import socket
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from runnel.broker.log_fields import Fields
+from runnel.config.listeners import host_and_port
 from runnel.wire.apis import APIS, ApiKey
 
 if TYPE_CHECKING:
     from runnel.broker.connection import Connection
-    from runnel.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 _HEADER: Final = Struct(">hhih")
 SHOWN_CHARACTERS_MAX: Final = 100
-Fields = dict[str, object]
 
 _HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PRI ", b"CONN")
 _TLS_HANDSHAKE: Final = b"\x16\x03"
@@ -30,11 +30,6 @@ class Complaint(NamedTuple):
 
     advice: str
     fields: Fields
-
-
-def about(partition: "TopicPartition") -> Fields:
-    """For `extra=` of a line about a partition."""
-    return {"topic": partition.topic, "partition": partition.index}
 
 
 def of_request(frame: memoryview) -> Complaint:
@@ -95,7 +90,7 @@ def tell_closed(connection: "Connection", sock: socket.socket, reason: str) -> N
     with contextlib.suppress(OSError):  # a peer that is gone has no port any more
         address = sock.getpeername()
         if isinstance(address, tuple):  # not of a Unix socket
-            fields["peer"] = _address(*address[:2])
+            fields["peer"] = host_and_port(*address[:2])
     if connection.client_id:
         fields["client_id"] = connection.client_id
     complaint = connection.complaint
@@ -117,7 +112,3 @@ def tell_closed(connection: "Connection", sock: socket.socket, reason: str) -> N
         complaint.advice,
         extra=fields,
     )
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -21,7 +21,7 @@ from typing import Final
 import runnel
 from runnel.broker.listener import bind
 from runnel.broker.uninterrupted import uninterrupted
-from runnel.config.listeners import HttpListener
+from runnel.config.listeners import HttpListener, host_and_port
 from runnel.exporter.layout import FILE_BYTES, State
 from runnel.metrics import Metrics, Slot
 
@@ -47,7 +47,7 @@ class Exporting:
         self._sock = _bind(listener)
         self._sock.listen(BACKLOG)
         host, port = self._sock.getsockname()[:2]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.address = host_and_port(host, port)
         self._file = _nameless_file()
         self.metrics = Metrics(mmap.mmap(self._file, FILE_BYTES))
         self.metrics.slots[Slot.STARTED_MS] = time.time_ns() // 1_000_000

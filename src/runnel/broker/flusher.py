@@ -12,7 +12,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final
 
-from runnel.broker.complaints import about
+from runnel.broker.log_fields import about
 from runnel.broker.partition import Partition
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.exporter.layout import FLUSH_TIME

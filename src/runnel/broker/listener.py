@@ -19,6 +19,7 @@ from runnel.broker.polling import BusyPolling
 from runnel.broker.server import Broker
 from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint
+from runnel.config.listeners import host_and_port
 from runnel.metrics import Slot
 
 _log = logging.getLogger(__name__)
@@ -304,10 +305,7 @@ class Listeners:
     @property
     def addresses(self) -> list[str]:
         """Where clients on this machine can connect, as `host:port`."""
-        return [
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            for host, port in (listener.address for listener in self._listeners)
-        ]
+        return [host_and_port(*listener.address) for listener in self._listeners]
 
     def stop_accepting(self) -> None:
         for listener in self._listeners:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from runnel.broker.complaints import about
+from runnel.broker.log_fields import about
 from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.uninterrupted import uninterrupted

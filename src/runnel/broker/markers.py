@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, Final
 
-from runnel.broker.complaints import about
 from runnel.broker.coordinators import Coordinators
 from runnel.broker.internal_topics import CONSUMER_OFFSETS
+from runnel.broker.log_fields import about
 from runnel.broker.partition import Partition
 from runnel.broker.partitions import Partitions
 from runnel.broker.settling import settled, until

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from runnel.broker.complaints import about
 from runnel.broker.flusher import Flusher
 from runnel.broker.inspection import is_needed
+from runnel.broker.log_fields import about
 from runnel.broker.partition import Partition
 from runnel.broker.waiting import Waiting
 from runnel.cluster.image import Image, Topic

@@ -10,7 +10,7 @@ import itertools
 import logging
 from typing import Final
 
-from runnel.broker.complaints import about
+from runnel.broker.log_fields import about
 from runnel.broker.partitions import Partitions
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.config.settings import Settings

@@ -13,7 +13,8 @@ from runnel.client.failures import (
     error_of,
     explained,
 )
-from runnel.client.inbox import RDKAFKA_LOG, Inbox, KafkaException, Place
+from runnel.client.inbox import Inbox, Place
+from runnel.client.librdkafka import RDKAFKA_LOG, KafkaException
 from runnel.client.message import Message
 from runnel.client.offsets import EARLIEST, LATEST, Offsets, Partition, TopicPartition, checked
 

@@ -5,7 +5,6 @@ the batch. What it reports instead of messages is either raised, if it will not 
 or logged and waited for.
 """
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 from runnel.client.configuration import ConsumerConfig, OffsetResetPolicy
 from runnel.client.dependency import confluent_kafka
 from runnel.client.failures import (
-    BrokerUnavailableError,
     ClientError,
     ConfigurationError,
     ConsumeError,
@@ -21,6 +19,7 @@ from runnel.client.failures import (
     explained,
 )
 from runnel.client.handout import Handout
+from runnel.client.librdkafka import LOG, WAIT_SLICE_S, KafkaException, opened, unavailable
 from runnel.client.message import Deserializers, Message, received
 from runnel.client.offsets import Partition, TopicPartition
 
@@ -28,15 +27,10 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka import Message as RawMessage
 
-LOG = logging.getLogger("runnel.client")
-RDKAFKA_LOG = LOG.getChild("librdkafka")  # its own lines, for those who set up logging
-RDKAFKA_LOG.addHandler(logging.NullHandler())
-KafkaException = confluent_kafka.KafkaException
 Place = confluent_kafka.TopicPartition
 _error_of = confluent_kafka.Message.error
 _ANY_TOPIC = "__consumer_offsets"  # need not be there; asked about one, a broker is connected to
 _PARTITION_EOF = confluent_kafka.KafkaError._PARTITION_EOF
-WAIT_SLICE_S = 0.1  # librdkafka's waits cannot be interrupted by Ctrl-C
 METADATA_TIMEOUT_S = 10.0
 # A consumer that gets one of these gets it again, until somebody changes something.
 _FINAL = {
@@ -85,16 +79,7 @@ class Inbox:
     def _opened(self) -> "confluent_kafka.Consumer":
         if self._is_closed:
             raise ClientError("this consumer was closed; make another")
-        settings = {
-            **self.config.settings(),
-            **self.config.extra,
-            "error_cb": self._on_error,
-            "logger": RDKAFKA_LOG,
-        }
-        try:
-            return confluent_kafka.Consumer(settings)
-        except KafkaException as error:
-            raise ConfigurationError(f"librdkafka refuses: {error_of(error).str()}") from None
+        return opened(confluent_kafka.Consumer, self.config, self._on_error)
 
     def reach(self) -> None:
         """Wait for a first answer of a broker."""
@@ -103,12 +88,7 @@ class Inbox:
         try:
             raw.list_topics(_ANY_TOPIC, timeout=timeout_s)
         except KafkaException:
-            reason = f" ({self._last_trouble})" if self._last_trouble else ""
-            raise BrokerUnavailableError(
-                f"no broker answered at {self.config.servers} within {timeout_s:g} s{reason}; "
-                "start one (`runnel serve`) or check bootstrap_servers",
-                retriable=True,
-            ) from None
+            raise unavailable(self.config, timeout_s, self._last_trouble) from None
 
     def _on_error(self, error: "KafkaError") -> None:
         self._last_trouble = error.str()

@@ -5,7 +5,6 @@ became of them until it is polled. There is no thread of ours: whoever sends or 
 a Python thread beside a busy sender would wait for the interpreter lock before every single report.
 """
 
-import logging
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,28 +13,22 @@ from runnel.client.configuration import ProducerConfig
 from runnel.client.delivery import Delivery
 from runnel.client.dependency import confluent_kafka
 from runnel.client.failures import (
-    BrokerUnavailableError,
     ClientError,
-    ConfigurationError,
     DeliveryError,
     SerializationError,
     error_of,
     explained,
 )
 from runnel.client.information import client_info
+from runnel.client.librdkafka import KafkaException, opened, unavailable
 from runnel.client.message import Headers, raw_headers
 from runnel.client.serializers import to_bytes
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-LOG = logging.getLogger("runnel.client")
-RDKAFKA_LOG = LOG.getChild("librdkafka")  # its own lines, for those who set up logging
-RDKAFKA_LOG.addHandler(logging.NullHandler())
-KafkaException = confluent_kafka.KafkaException
 SENDS_PER_POLL = 16  # a poll costs as much as a fifth of a send
 FAILURES_KEPT = 1000
-WAIT_SLICE_S = 0.1  # librdkafka's waits cannot be interrupted by Ctrl-C
 
 
 class Outbox:
@@ -74,16 +67,7 @@ class Outbox:
         """Connects to nobody yet."""
         if self._is_closed:
             raise ClientError("this producer was closed; make another")
-        settings = {
-            **self.config.settings(),
-            **self.config.extra,
-            "error_cb": self._on_error,
-            "logger": RDKAFKA_LOG,
-        }
-        try:
-            self._raw = confluent_kafka.Producer(settings)
-        except KafkaException as error:
-            raise ConfigurationError(f"librdkafka refuses: {error_of(error).str()}") from None
+        self._raw = opened(confluent_kafka.Producer, self.config, self._on_error)
 
     def _reach(self) -> None:
         """Wait for a first answer of a broker, and fence older producers of the same id."""
@@ -95,12 +79,7 @@ class Outbox:
             cluster_id = None
         if not cluster_id:
             self.serve(0)  # what it has to say about its connections
-            reason = f" ({self._last_trouble})" if self._last_trouble else ""
-            raise BrokerUnavailableError(
-                f"no broker answered at {self.config.servers} within {timeout_s:g} s{reason}; "
-                "start one (`runnel serve`) or check bootstrap_servers",
-                retriable=True,
-            )
+            raise unavailable(self.config, timeout_s, self._last_trouble)
 
     def _on_error(self, error: "KafkaError") -> None:
         self._last_trouble = error.str()

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from runnel.client.delivery import Delivery
 from runnel.client.failures import ClientTimeoutError, QueueFullError
+from runnel.client.librdkafka import WAIT_SLICE_S
 from runnel.client.message import Headers, Message
-from runnel.client.outbox import WAIT_SLICE_S, Outbox
+from runnel.client.outbox import Outbox
 from runnel.client.transacting import Transactions
 
 if TYPE_CHECKING:

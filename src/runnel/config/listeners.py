@@ -21,8 +21,7 @@ class Listener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{host_and_port(self.host, self.port)}"
 
 
 class HttpListener(NamedTuple):
@@ -31,6 +30,10 @@ class HttpListener(NamedTuple):
     host: str
     port: int
     is_given: bool
+
+
+def host_and_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 HTTP_LISTENER = "runnel.http.listener"
