@@ -1,0 +1,1 @@
+"""Spark reads and writes topics through PySpark: sources and sinks in Python, without jars."""
