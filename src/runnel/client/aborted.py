@@ -30,6 +30,21 @@ class Aborted:
                 if not is_hidden:
                     yield record
 
+    def visible_runs(self, columns: RecordColumns) -> list[tuple[int, int]]:
+        """First row and number of rows of what is not aborted, neighbours as one."""
+        if not self._coming and not self._open:  # markers have no rows
+            return [(0, columns.row_count)] if columns.row_count else []
+        runs: list[tuple[int, int]] = []
+        for batch in columns.batches:
+            if self._is_hidden(batch) or batch.row_count == 0:
+                continue
+            first, count = runs[-1] if runs else (batch.first_row, 0)
+            if first + count == batch.first_row:
+                runs[-1:] = [(first, count + batch.row_count)]
+            else:
+                runs.append((batch.first_row, batch.row_count))
+        return runs
+
     def _is_hidden(self, batch: BatchRows) -> bool:
         header = batch.header
         while self._coming and self._coming[-1][0] <= header.last_offset:

@@ -163,6 +163,17 @@ class Cluster:
             self._forget(client)
             raise UnreachableError(_reason(error)) from None
 
+    def connection(self, node_id: int) -> WireClient:
+        """That to a broker, for those who send the next request before they have the answer.
+
+        Such a one calls `drop` where an answer is left unread. Raises ClientError.
+        """
+        return self._node(node_id)
+
+    def drop(self, client: WireClient) -> None:
+        """Close a connection; the next who needs one to that broker gets a new one."""
+        self._forget(client)
+
     def version_of(self, key: ApiKey) -> int:
         """The newest version of an API that any broker and we know. Raises ClientError."""
         client = self._someone()

@@ -9,6 +9,7 @@ import struct
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from runnel.ports import Readable
 from runnel.wire.apis import (
     APIS,
     ApiKey,
@@ -66,7 +67,7 @@ def encode_frame(
     return _SIZE.pack(len(body)) + body
 
 
-def decode_reply(key: int, version: int, frame: bytes) -> tuple[int, Any]:
+def decode_reply(key: int, version: int, frame: Readable) -> tuple[int, Any]:
     """Correlation id and response of a frame without its size."""
     header_codec = codec_for(ResponseHeader, response_header_version(key, version))
     header, position = header_codec.read(frame, 0)
@@ -121,10 +122,19 @@ class WireClient:
 
     def receive_frame(self) -> bytes:
         """The next reply without its size. Raises ClosedError."""
-        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
-        if not 0 <= size <= REPLY_BYTES_MAX:
-            raise NotKafkaError(f"a reply of {size} bytes")
-        return self._receive(size)
+        return bytes(self._receive(self._receive_size()))
+
+    def receive_frame_into(self, memory: bytearray) -> tuple[bytearray, memoryview]:
+        """The next reply in this memory, or in new memory if that is too small, and its view.
+
+        For those who read much: memory that was written before costs no page faults.
+        """
+        size = self._receive_size()
+        if size > len(memory):
+            memory = bytearray(size)
+        view = memoryview(memory)[:size]
+        self._receive_into(view)
+        return memory, view
 
     def is_closed(self) -> bool:
         """Waits until the broker sends something or ends the connection: true if it ended."""
@@ -133,9 +143,19 @@ class WireClient:
         except ConnectionError:
             return True
 
-    def _receive(self, size: int) -> bytes:
+    def _receive_size(self) -> int:
+        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        if not 0 <= size <= REPLY_BYTES_MAX:
+            raise NotKafkaError(f"a reply of {size} bytes")
+        return int(size)
+
+    def _receive(self, size: int) -> bytearray:
         out = bytearray(size)
-        view, done = memoryview(out), 0
+        self._receive_into(memoryview(out))
+        return out
+
+    def _receive_into(self, view: memoryview) -> None:
+        done, size = 0, len(view)
         while done < size:
             try:
                 count = self.sock.recv_into(view[done:])
@@ -144,7 +164,6 @@ class WireClient:
             if count == 0:
                 raise ClosedError(f"after {done} of {size} bytes")
             done += count
-        return bytes(out)
 
     @property
     def versions(self) -> dict[int, range]:
