@@ -55,11 +55,19 @@ def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, Comm
     return asked(cluster, KeyType.GROUP, group, attempt)
 
 
-def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+def commit_offsets(
+    cluster: Cluster,
+    group: str,
+    offsets: Mapping[TopicPartition, int],
+    metadata: Mapping[TopicPartition, str] | None = None,
+) -> None:
     """As one who is no member: refused (UNKNOWN_MEMBER_ID) while the group has members."""
+    notes = metadata or {}
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
     for at, offset in offsets.items():
-        row = OffsetCommitRequestPartition(partition_index=at.index, committed_offset=offset)
+        row = OffsetCommitRequestPartition(
+            partition_index=at.index, committed_offset=offset, committed_metadata=notes.get(at, "")
+        )
         topics[at.topic].append(row)
     request = OffsetCommitRequest(
         group_id=group,

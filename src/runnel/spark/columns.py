@@ -1,0 +1,41 @@
+"""Which columns a read gives: those of `.schema(...)` if the user gave one, else all.
+
+`.schema("offset LONG, value BINARY")` is how columns are pruned: what is not in it is neither
+decoded nor sent. A schema that does not fit is refused here, on the driver.
+"""
+
+from typing import TYPE_CHECKING
+
+from runnel.config.registry import suggestion
+from runnel.spark.errors import OptionError
+from runnel.spark.options import SourceOptions
+from runnel.spark.ranges import COLUMNS
+from runnel.spark.rows import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def all_columns(options: SourceOptions) -> tuple[str, ...]:
+    return COLUMNS if options.include_headers else COLUMNS[:-1]
+
+
+def columns_of(schema: "StructType", options: SourceOptions) -> tuple[str, ...]:
+    """The columns of that schema in its order. Raises OptionError for what does not fit."""
+    names = tuple(schema.names)
+    known = {field.name: field for field in spark_schema(COLUMNS)}
+    for field in schema:
+        if field.name not in known:
+            hint = suggestion(field.name, known) or f"; there are {', '.join(known)}"
+            raise OptionError(f".schema(...): there is no column {field.name}{hint}")
+        wanted = known[field.name].dataType
+        if field.dataType != wanted:
+            raise OptionError(
+                f".schema(...): column {field.name} is {wanted.simpleString()}, not"
+                f" {field.dataType.simpleString()}; cast it after the read"
+            )
+        if not field.nullable:
+            raise OptionError(f".schema(...): column {field.name} must be nullable")
+    if len(set(names)) != len(names) or not names:
+        raise OptionError(".schema(...): name each column once, and at least one")
+    return names

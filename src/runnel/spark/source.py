@@ -1,0 +1,64 @@
+"""`format("runnel")`: topics of Runnel and Kafka as a source and sink of Spark.
+
+Spark makes one of these for every load and every start, in a process beside the driver; it pickles
+by reference, so executors have this package installed too.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+)
+
+from runnel.spark.batch import BatchReader
+from runnel.spark.columns import all_columns, columns_of
+from runnel.spark.options import SourceOptions, any_options, batch_options, stream_options
+from runnel.spark.ranges import Scan
+from runnel.spark.rows import spark_schema
+from runnel.spark.streaming import StreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class RunnelDataSource(DataSource):
+    """Its options are those of docs/spark-options.md; they arrive as text, in any case."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "runnel"
+
+    def schema(self) -> "StructType":
+        """Of all columns; not asked for where the user gives a schema. Raises OptionError."""
+        options = any_options(self.options)
+        return spark_schema(all_columns(options), options.decode)
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        """Raises OptionError."""
+        options = batch_options(self.options)
+        scan = _scan(options, schema)
+        if options.pushdown:
+            from runnel.spark.pushdown import PushdownReader
+
+            return PushdownReader(options, scan)
+        return BatchReader(options, scan)
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        """Raises OptionError."""
+        options = stream_options(self.options)
+        return StreamReader(options, _scan(options, schema))
+
+
+def _scan(options: SourceOptions, schema: "StructType") -> Scan:
+    return Scan(
+        client=options.client,
+        columns=columns_of(schema, options),
+        read_committed=options.read_committed,
+        fail_on_data_loss=options.fail_on_data_loss,
+        poll_timeout_ms=options.poll_timeout_ms,
+        read_mode=options.read_mode,
+        path=options.path,
+        decode=options.decode,
+    )

@@ -1,0 +1,81 @@
+"""From the start and end of a micro-batch to ranges: partitions that came, went or were made anew.
+
+Partitions that came since are read from their beginning, which is asked for once and remembered.
+Whether offsets have expired is asked at the first batch of a run, when a query may have been down
+for long; later on the tasks notice it themselves.
+"""
+
+from runnel.spark.assignment import Logs
+from runnel.spark.offsets import OffsetMap, Offsets, listed
+from runnel.spark.planning import Splitting, ranges_between
+from runnel.spark.ranges import Range
+from runnel.spark.resolving import check_kept, recreated, report_loss
+from runnel.types import TopicPartition
+
+
+class StreamRanges:
+    """Remembers the beginnings of new partitions, and the last answer."""
+
+    def __init__(self, logs: Logs, splitting: Splitting, *, fails: bool) -> None:
+        self._logs = logs
+        self._splitting = splitting
+        self._fails = fails
+        self._firsts: dict[tuple[TopicPartition, str], int] = {}
+        self._last: tuple[Offsets, Offsets, list[Range]] | None = None
+        self._is_checked = False
+
+    def starts(self, start: Offsets, end: Offsets) -> OffsetMap:
+        """Where each partition of `end` begins. Raises DataLossError."""
+        anew = set(recreated(start.topic_ids, end.topic_ids))
+        for topic in sorted(anew):
+            report_loss(
+                self._fails,
+                f"topic {topic} was deleted and made anew: its id was {start.topic_ids[topic]} and"
+                f" is {end.topic_ids[topic]}, the offsets of the checkpoint mean nothing in it",
+                "to read it from its beginning, start the query with a new checkpoint and queryId",
+            )
+        gone = start.by_partition.keys() - end.by_partition.keys()
+        if gone:
+            report_loss(self._fails, f"{listed(gone)} have been deleted")
+        fresh = {at for at in end.by_partition if at not in start.by_partition or at.topic in anew}
+        firsts = self._beginnings(fresh, end)
+        if fresh and not anew:
+            odd = [at for at in fresh if firsts[at]]
+            for at in sorted(odd)[:1]:
+                report_loss(
+                    self._fails, f"Added partition {at} starts from {firsts[at]} instead of 0."
+                )
+        return {
+            at: firsts[at] if at in fresh else start.by_partition[at] for at in end.by_partition
+        }
+
+    def between(self, start: Offsets, end: Offsets) -> list[Range]:
+        """What tasks read. Raises DataLossError."""
+        if self._last is not None and self._last[:2] == (start, end):
+            return self._last[2]
+        starts = self.starts(start, end)
+        ends = end.by_partition
+        for at, offset in starts.items():
+            if offset > ends[at]:
+                report_loss(
+                    self._fails,
+                    f"Partition {at} offset was changed from {offset} to {ends[at]}. This could be"
+                    " either 1) a user error that the start offset is set beyond available offset"
+                    " when starting query, or 2) the kafka topic-partition is deleted and"
+                    " re-created.",
+                )
+        if not self._is_checked:
+            read = {at: offset for at, offset in starts.items() if offset < ends[at]}
+            starts = {**starts, **check_kept(self._logs, read, "checkpoint", fails=self._fails)}
+            self._is_checked = True
+        found = self._splitting.split(ranges_between(starts, ends))
+        self._last = (start, end, found)
+        return found
+
+    def _beginnings(self, fresh: set[TopicPartition], end: Offsets) -> OffsetMap:
+        keys = {at: (at, end.topic_ids.get(at.topic, "")) for at in fresh}
+        unknown = [at for at in fresh if keys[at] not in self._firsts]
+        if unknown:
+            for at, offset in self._logs.earliest(unknown).items():
+                self._firsts[keys[at]] = offset
+        return {at: self._firsts[keys[at]] for at in fresh}
