@@ -23,6 +23,13 @@ COLUMNS: Final = (
 POLL_TIMEOUT_MS: Final = 120_000
 
 
+class Place(NamedTuple):
+    """Where the files of a partition may be, see `locating`: on some executors they are not."""
+
+    folders: tuple[str, ...]  # data folders, as `log.dirs` names them
+    topic_id: bytes  # by which the task knows that the files are of this topic
+
+
 class Range(NamedTuple):
     """The work of one task."""
 
@@ -30,6 +37,7 @@ class Range(NamedTuple):
     partition: int
     start: int  # the next offset to read
     end: int  # exclusive
+    place: Place | None = None  # where a task may find it as files; else the broker is asked
 
 
 @dataclass(frozen=True)

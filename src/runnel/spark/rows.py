@@ -6,7 +6,7 @@ microseconds in UTC, `binary` and not `large_binary`, every field nullable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from runnel.native.columns import BinaryColumn, HeaderColumns, RecordColumns
 from runnel.native.records import decode as decode_records
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from runnel.client.aborted import Aborted
     from runnel.spark.decoding import Decoding
 
 BATCH_ROWS: Final = 32_768
@@ -53,6 +52,14 @@ def arrow_schema(columns: Sequence[str], decode: "Decoding | None" = None) -> "p
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(spark_schema(columns, decode), timezone="UTC")
+
+
+class Visible(Protocol):
+    """Who knows which transactions were aborted."""
+
+    def visible_runs(self, columns: RecordColumns) -> list[tuple[int, int]]:
+        """First row and number of rows of what is not aborted, in order."""
+        ...
 
 
 class RowBuilder:
@@ -97,11 +104,11 @@ class RowBuilder:
             verify_crc=self._verify_crc,
         )
 
-    def build(self, columns: RecordColumns, aborted: "Aborted") -> "pa.RecordBatch":
+    def build(self, columns: RecordColumns, visible: Visible) -> "pa.RecordBatch":
         """The rows that a reader may see; it may be none."""
         import pyarrow as pa
 
-        runs = aborted.visible_runs(columns)
+        runs = visible.visible_runs(columns)
         arrays = [self._makers[name](columns) for name in self._schema.names]
         if runs != [(0, columns.row_count)]:
             arrays = [_picked(array, runs) for array in arrays]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from runnel.client.aborted import Aborted
 from runnel.errors import RunnelError
 from runnel.spark.fetching import Fetched, fetched
+from runnel.spark.local import open_range
 from runnel.spark.losses import ReadError
 from runnel.spark.ranges import Range, Scan
 from runnel.spark.rows import RowBuilder
@@ -20,7 +21,8 @@ def read(scan: Scan, piece: Range) -> "Iterator[pa.RecordBatch]":
 
     Raises ReadError, which names topic, partition and offset.
     """
-    return read_from_broker(scan, piece)
+    found = open_range(scan, piece)
+    return read_from_broker(scan, piece) if found is None else found
 
 
 def read_from_broker(scan: Scan, piece: Range) -> "Iterator[pa.RecordBatch]":

@@ -16,11 +16,14 @@ from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
+from runnel.ports import Readable
+
 OFFSET_ENTRY_SIZE = 8
 TIME_ENTRY_SIZE = 12
 MAX_RELATIVE_OFFSET = 2**31 - 1
 NO_TIMESTAMP = -1
 
+_OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 _SWAP = sys.byteorder == "little"
 
@@ -124,6 +127,23 @@ class OffsetIndex:
             index.last_position = index._positions[-1]
         index.written_count = len(index._offsets)
         return index
+
+
+def position_in(data: Readable, base_offset: int, offset: int) -> int:
+    """`OffsetIndex.position_before` for whoever asks once: a few entries are looked at.
+
+    So nothing is checked: the file may be behind, or hold anything after a crash.
+    """
+    relative, unpack = offset - base_offset, _OFFSET_ENTRY.unpack_from
+    low, high = 0, len(data) // OFFSET_ENTRY_SIZE
+    while low < high:
+        middle = (low + high) // 2
+        last_offset, position = unpack(data, middle * OFFSET_ENTRY_SIZE)
+        if position == 0 or last_offset > relative:  # zeros are the room for more entries
+            high = middle
+        else:
+            low = middle + 1
+    return int(unpack(data, (low - 1) * OFFSET_ENTRY_SIZE)[1]) if low else 0
 
 
 class TimeIndex:
