@@ -1,10 +1,10 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
-Three things are compiled: the record decoder, which is Cython and has a Python twin; the codecs of
-produce and fetch, Cython written by `tools/hot_codecs.py`; and the modules of the produce and fetch
-walks, plain typed Python that goes through mypyc. An editable install (`make setup`) leaves the
-latter two as source, so that an edit is never shadowed by an older binary; a wheel, `make run` and
-`make bench` have them compiled (docs/adr/0010).
+Three things are compiled: the record decoder and the encoder of columns, which are Cython and have
+Python twins; the codecs of produce and fetch, Cython written by `tools/hot_codecs.py`; and the
+modules of the produce and fetch walks, plain typed Python that goes through mypyc. An editable
+install (`make setup`) leaves the latter two as source, so that an edit is never shadowed by an
+older binary; a wheel, `make run` and `make bench` have them compiled (docs/adr/0010).
 """
 
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 DECODER = Path("src/runnel/native/_records.pyx")
+ENCODER = Path("src/runnel/native/_payloads.pyx")
 HOT_MODULES = (
     "broker/buffers",
     "broker/client_batch",
@@ -69,6 +70,7 @@ HOT_MODULES = (
 
 def extensions() -> list[Extension]:
     found = cython("runnel.native._records", DECODER, "-O3")
+    found += cython("runnel.native._payloads", ENCODER, "-O3")
     if "editable_wheel" not in sys.argv:
         found += hot_codecs() + hot_modules()
     for extension in found:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from runnel.ports import Readable
 from runnel.wire.batch import BatchHeader
 
 
@@ -108,3 +109,50 @@ class RecordColumns(NamedTuple):
         pairs = list(zip(keys, self.headers.values.values(), strict=True))
         ends = memoryview(self.headers.list_offsets).cast("i")
         return [pairs[ends[row] : ends[row + 1]] for row in range(self.row_count)]
+
+
+class ArrowBinary(NamedTuple):
+    """A column of bytes or strings that Arrow has made, as `Array.buffers()` and `.offset` say."""
+
+    validity: Readable | None
+    offsets: Readable
+    data: Readable | None
+    start: int  # of the rows in the buffers
+
+    def value(self, row: int) -> bytes | None:
+        row += self.start
+        if self.validity is not None and not memoryview(self.validity)[row >> 3] >> (row & 7) & 1:
+            return None
+        ends = memoryview(self.offsets).cast("B").cast("i")
+        return bytes(memoryview(self.data or b"")[ends[row] : ends[row + 1]])
+
+    def values(self, row_count: int) -> list[bytes | None]:
+        return [self.value(row) for row in range(row_count)]
+
+
+class ArrowHeaders(NamedTuple):
+    """list<struct<key: string, value: binary>> likewise; a null list is no headers."""
+
+    validity: Readable | None
+    offsets: Readable
+    start: int
+    names: ArrowBinary
+    values: ArrowBinary
+
+    def pairs(self, row: int) -> list[tuple[bytes | None, bytes | None]]:
+        row += self.start
+        if self.validity is not None and not memoryview(self.validity)[row >> 3] >> (row & 7) & 1:
+            return []
+        ends = memoryview(self.offsets).cast("B").cast("i")
+        return [
+            (self.names.value(at), self.values.value(at)) for at in range(ends[row], ends[row + 1])
+        ]
+
+
+class Payload(NamedTuple):
+    """The records of a batch that is to be, without its header and not compressed."""
+
+    data: bytearray
+    record_count: int
+    base_timestamp: int
+    max_timestamp: int

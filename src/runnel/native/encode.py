@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from runnel.native.columns import Record
+from runnel.native.columns import Payload, Record
 from runnel.native.compression import Compression, compress
 from runnel.wire.batch import CONTROL, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL, BatchHeader
 
@@ -56,6 +56,35 @@ def encode(
         record_count=count,
     )
     return header.write(compress(codec, payload, level))
+
+
+def batch_of(
+    payload: Payload,
+    *,
+    codec: Compression = Compression.NONE,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+) -> bytearray:
+    """A batch around records that `native.payloads` has encoded."""
+    header = BatchHeader(
+        base_offset=0,
+        length=0,
+        partition_leader_epoch=-1,
+        magic=MAGIC,
+        crc=0,
+        attributes=codec | (TRANSACTIONAL if transactional else 0),
+        last_offset_delta=payload.record_count - 1,
+        base_timestamp=payload.base_timestamp,
+        max_timestamp=payload.max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=payload.record_count,
+    )
+    return header.write(compress(codec, payload.data, level))
 
 
 def varint(value: int) -> bytes:

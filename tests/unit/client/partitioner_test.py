@@ -2,7 +2,8 @@
 
 import pytest
 
-from runnel.client.partitioner import murmur2, partition_of
+from runnel.client.partitioner import partition_of
+from runnel.native.murmur2 import murmur2
 
 
 @pytest.mark.parametrize(
