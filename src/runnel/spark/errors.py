@@ -15,3 +15,7 @@ class GoneError(SourceError):
 
 class UnansweredError(SourceError):
     """No broker answers."""
+
+
+class SinkError(RuntimeError):
+    """Rows cannot be written; the message says which, and what to do."""
