@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
 )
 
@@ -49,6 +51,18 @@ class RunnelDataSource(DataSource):
         """Raises OptionError."""
         options = stream_options(self.options)
         return StreamReader(options, _scan(options, schema))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceArrowWriter:
+        """Raises OptionError, and SinkError where the topic cannot be written to."""
+        from runnel.spark.topic_sink import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamArrowWriter:
+        """Raises as `writer` does."""
+        from runnel.spark.topic_sink import stream_writer
+
+        return stream_writer(self.options, schema, overwrite)
 
 
 def _scan(options: SourceOptions, schema: "StructType") -> Scan:

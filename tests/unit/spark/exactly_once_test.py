@@ -20,6 +20,8 @@ from runnel.spark import connections, decisions, exactly_once, steps
 from runnel.spark.errors import SinkError
 from runnel.spark.exactly_once import Left, NotPreparedError, Prepared, commit, prepare
 from runnel.spark.sink_options import SinkOptions, sink_options
+from runnel.spark.tasks import Task
+from runnel.spark.transactional import begin
 from runnel.testing import RunnelBroker
 from tests.support.spark_rows import options_of, rows, schema
 
@@ -80,7 +82,7 @@ class as_task:  # reads as a word in `with`
 
     def __init__(self, partition: int, attempt: int = 0) -> None:
         self._patch = pytest.MonkeyPatch()
-        task = exactly_once.Task(partition, attempt)
+        task = Task(partition, attempt)
         self._patch.setattr(exactly_once, "this_task", lambda: task)
 
     def __enter__(self) -> None:
@@ -251,7 +253,7 @@ def test_a_transaction_that_timed_out_fails_the_batch_before_anything_is_decided
     prepared = prepare(query.options)
     left = query.write(prepared, 0, ["slow"])
     late = left.prepared.prepared_s + 9.5
-    monkeypatch.setattr(exactly_once.time, "monotonic", lambda: late)
+    monkeypatch.setattr("runnel.spark.exactly_once.time.monotonic", lambda: late)
     with pytest.raises(SinkError, match="Set transactionTimeout higher"):
         commit(query.options, [left])
     monkeypatch.undo()
@@ -267,7 +269,7 @@ def test_a_decided_transaction_that_was_lost_stops_the_query_and_says_so(
     with pytest.raises(Crash):
         query.run(0, ["a"])
     with Cluster([("127.0.0.1", broker.port)]) as cluster:
-        exactly_once.begin(cluster, query.open()[0], 60_000)  # as the broker's own time-out does
+        begin(cluster, query.open()[0], 60_000)  # as the broker's own time-out does
     with pytest.raises(NotPreparedError, match=r"batch 0 was decided, but transaction .* 'When it"):
         prepare(query.options)
     with Cluster([("127.0.0.1", broker.port)]) as cluster:
