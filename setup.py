@@ -1,10 +1,12 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
-Three things are compiled: the record decoder and the encoder of columns, which are Cython and have
-Python twins; the codecs of produce and fetch, Cython written by `tools/hot_codecs.py`; and the
-modules of the produce and fetch walks, plain typed Python that goes through mypyc. An editable
-install (`make setup`) leaves the latter two as source, so that an edit is never shadowed by an
-older binary; a wheel, `make run` and `make bench` have them compiled (docs/adr/0010).
+Four things are compiled: the record decoder and the encoder of columns, which are Cython and have
+Python twins; the codecs of produce and fetch, Cython written by `tools/hot_codecs.py`; the modules
+of the produce and fetch walks, plain typed Python that goes through mypyc; and the client's messages
+and deliveries, the same Python files through Cython, with types that `tools/client_types.py` adds.
+An editable install (`make setup`) leaves all but the first as source, so that an edit is never
+shadowed by an older binary; a wheel, `make run` and `make bench` have them compiled
+(docs/adr/0010, docs/adr/0039).
 """
 
 import os
@@ -72,7 +74,7 @@ def extensions() -> list[Extension]:
     found = cython("runnel.native._records", DECODER, "-O3")
     found += cython("runnel.native._payloads", ENCODER, "-O3")
     if "editable_wheel" not in sys.argv:
-        found += hot_codecs() + hot_modules()
+        found += hot_codecs() + client_types() + hot_modules()
     for extension in found:
         extension.optional = True  # without a C compiler Python serves, and the log says so
     return found
@@ -84,7 +86,9 @@ def cython(name: str, source: Path, optimisation: str) -> list[Extension]:
     except ImportError:
         return []
     extension = Extension(name, [str(source)], extra_compile_args=[optimisation])
-    built: list[Extension] = cythonize([extension])  # type: ignore[no-untyped-call]  # Cython's
+    built: list[Extension] = cythonize(  # type: ignore[no-untyped-call]  # Cython's
+        [extension], compiler_directives={"annotation_typing": False}
+    )
     return built
 
 
@@ -93,11 +97,27 @@ def hot_codecs() -> list[Extension]:
     sys.path[:0] = ["src", "."]
     from tools.hot_codecs import source
 
-    path = Path("build/codecs/_hot.pyx")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(source())
     # More than -O1 takes twice as long to compile and saves one instruction in sixty.
-    return cython("runnel.wire._hot", path, "-O1")
+    return cython("runnel.wire._hot", written("codecs/_hot.pyx", source()), "-O1")
+
+
+def client_types() -> list[Extension]:
+    from tools.client_types import ADDED, source
+
+    return [
+        extension
+        for name in ADDED
+        for extension in cython(
+            f"runnel.client.{name}", written(f"client/{name}.pyx", source(name)), "-O2"
+        )
+    ]
+
+
+def written(name: str, source: str) -> Path:
+    path = Path("build") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    return path
 
 
 def hot_modules() -> list[Extension]:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -293,3 +294,18 @@ def test_errors_that_say_what_to_do(runnel_broker: RunnelBroker, runnel_topic: s
         Consumer(ConsumerConfig("127.0.0.1:1", start_timeout_ms=300)).start()
     with pytest.raises(ConfigurationError, match="librdkafka refuses"):
         Consumer(ConsumerConfig(servers, extra={"no.such": 1})).start()
+
+
+def test_a_reader_is_not_kept_waiting_by_a_full_queue(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    with Producer(ProducerConfig(runnel_broker.bootstrap_servers)) as producer:
+        producer.send_batch(runnel_topic, [bytes(10_000)] * 400)
+    small = ConsumerConfig(runnel_broker.bootstrap_servers, queue_bytes=50_000, max_poll_records=5)
+    with Consumer(small) as consumer:
+        consumer.subscribe(runnel_topic)
+        started, count = time.monotonic(), 0
+        while count < 400:
+            count += len(consumer.poll())
+    waited_s = time.monotonic() - started
+    assert waited_s < 20, "with librdkafka's default it waits for a second some forty times"

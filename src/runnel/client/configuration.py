@@ -19,6 +19,9 @@ DEFAULT_SERVERS = "localhost:9092"
 CLIENT_ID = "runnel-client"
 MEBIBYTE = 1024 * 1024
 INT32_MAX = 2**31 - 1
+# librdkafka waits so long before it fetches again after its queue was full; its own default of a
+# second leaves a quick reader without messages for most of its time.
+QUEUE_BACKOFF_MS = 5
 
 Setting = str | int | float | bool
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -277,6 +280,7 @@ class ConsumerConfig(_Connection):
             "isolation.level": str(self.isolation_level),
             "fetch.min.bytes": self.fetch_min_bytes,
             "fetch.wait.max.ms": self.fetch_max_wait_ms,
+            "fetch.queue.backoff.ms": QUEUE_BACKOFF_MS,
             "queued.max.messages.kbytes": max(self.queue_bytes // 1024, 1),
         }
         if self.group_instance_id is not None:

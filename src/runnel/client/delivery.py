@@ -1,8 +1,10 @@
 """What becomes of one sent message.
 
-A producer may have a hundred thousand of these, so each is five slots, its own method is the
-callback that librdkafka calls, and waiting for one makes no lock: whoever waits drives the
-producer.
+A producer may have a hundred thousand of these, so each is a few slots, is itself the callback that
+librdkafka calls, and waiting for one makes no lock: whoever waits drives the producer. Nothing that
+a delivery keeps leads back to it for long, so a wheel has it compiled without garbage collection
+(`tools/client_types.py`): an exception is made when somebody asks, because one that was raised
+keeps the frames it went through.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -27,11 +29,11 @@ class Sender(Protocol):
     def arrival_of(self, delivery: "Delivery") -> Coroutine[Any, Any, None]:
         """The same, for asyncio."""
 
-    def failed(self, delivery: "Delivery") -> None:
-        """It was not delivered."""
+    def failed(self, error: ClientError) -> int:
+        """A message was not delivered; the number of this failure."""
 
-    def failure_seen(self, delivery: "Delivery") -> None:
-        """Somebody has been told that it was not delivered."""
+    def failure_seen(self, number: int) -> None:
+        """Somebody has been told of this failure."""
 
 
 class Delivery:
@@ -44,17 +46,18 @@ class Delivery:
     or, if nobody looks, from the producer's `flush`.
     """
 
-    __slots__ = ("_error", "_listeners", "_offset", "_partition", "_sender", "topic")
+    __slots__ = ("_error", "_failure", "_listeners", "_offset", "_partition", "_sender", "topic")
 
     def __init__(self, sender: Sender, topic: str) -> None:
         self._sender = sender
         self.topic = topic
         self._offset: int | None = None  # None until it is settled
         self._partition = -1
-        self._error: ClientError | None = None
+        self._error: KafkaError | None = None
+        self._failure = 0  # its number, if it failed
         self._listeners: list[Callable[[Delivery], None]] | None = None
 
-    def settle(self, error: "KafkaError | None", message: "RawMessage") -> None:
+    def __call__(self, error: "KafkaError | None", message: "RawMessage") -> None:
         """librdkafka calls this once, from within a call of the producer."""
         if error is None:
             self._partition = message.partition()  # type: ignore[assignment]  # it was sent
@@ -68,10 +71,12 @@ class Delivery:
             self._listeners = None
 
     def _fail(self, error: "KafkaError") -> None:
-        what = f"a message for {self.topic} was not delivered"
-        self._error = explained(self._sender.end or error, what, DeliveryError)
+        self._error = self._sender.end or error
         self._offset = UNKNOWN_OFFSET
-        self._sender.failed(self)
+        self._failure = self._sender.failed(self._explained(self._error))
+
+    def _explained(self, error: "KafkaError") -> ClientError:
+        return explained(error, f"a message for {self.topic} was not delivered", DeliveryError)
 
     def call_when_done(self, listener: "Callable[[Delivery], None]") -> None:
         """In the thread that drives the producer; at once if it is done."""
@@ -105,9 +110,10 @@ class Delivery:
     @property
     def error(self) -> ClientError | None:
         """Why it was not delivered, once that is known. Does not wait."""
-        if self._error is not None:
-            self._sender.failure_seen(self)
-        return self._error
+        if self._error is None:
+            return None
+        self._sender.failure_seen(self._failure)
+        return self._explained(self._error)
 
     def result(self, timeout_s: float | None = None) -> "Delivery":
         """This delivery, when the broker has acknowledged it.
@@ -132,18 +138,19 @@ class Delivery:
 
     @property
     def partition(self) -> int:
-        return self.result()._partition
+        self.result()
+        return self._partition
 
     @property
     def offset(self) -> int:
         """Where the message is; -1 with acks=0, where nobody says."""
-        offset = self.result()._offset
-        assert offset is not None, "a result has an offset"
-        return offset
+        self.result()
+        assert self._offset is not None, "a result has an offset"
+        return self._offset
 
     def __repr__(self) -> str:
         if self._offset is None:
             return f"<Delivery to {self.topic}: on its way>"
         if self._error is not None:
-            return f"<Delivery to {self.topic}: failed: {self._error}>"
+            return f"<Delivery to {self.topic}: failed: {self._error.str()}>"
         return f"<Delivery to {self.topic}-{self._partition}: offset {self._offset}>"

@@ -59,12 +59,19 @@ class Handout:
         self._handled = self._handed
 
     def settle(self) -> None:
-        """Work out the offsets of what was handled."""
+        """Work out the offsets of what was handled.
+
+        A batch that is done is let go at once, so that the next one comes to lie where the
+        processor's cache still has this one.
+        """
         if self._settled < self._handled:
             positions = positions_after(self._batch[self._settled : self._handled])
             self.uncommitted.update(positions)
             self.read.update(positions)
             self._settled = self._handled
+            if self._settled == len(self._batch):
+                self._batch = []
+                self._settled = self._handled = self._handed = 0
 
     def positions(self) -> dict[Partition, int]:
         """The next offset of each partition that was read, by what was handed out."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message as RawMessage
 
 Place = confluent_kafka.TopicPartition
-_error_of = confluent_kafka.Message.error
 _ANY_TOPIC = "__consumer_offsets"  # need not be there; asked about one, a broker is connected to
 _PARTITION_EOF = confluent_kafka.KafkaError._PARTITION_EOF
 METADATA_TIMEOUT_S = 10.0
@@ -226,10 +225,11 @@ class Inbox:
         return messages
 
     def _messages(self, batch: "list[RawMessage]") -> list[Message]:
-        if any(map(_error_of, batch)):
-            self._judge(batch)
-            batch = [raw for raw in batch if raw.error() is None]
         messages = received(batch, self._deserializers)
+        if messages is None:
+            self._judge(batch)
+            good = [raw for raw in batch if raw.error() is None]
+            messages = received(good, self._deserializers) or []
         if not messages and self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure

@@ -4,13 +4,16 @@ What was read stays in librdkafka's object until it is asked for, so that a read
 looks at. The `id` of a message is where it is, `topic-partition-offset`: there is exactly one such
 message in a cluster, every reader sees the same, and no producer has to add anything. A message
 that was not read has none: partition and offset are -1 and its id is empty.
+
+Everything that is ever read passes here one by one, so a wheel has this file compiled; what only
+the compiler has to know is added by `tools/client_types.py` (docs/adr/0039).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from runnel.client.dependency import confluent_kafka
 from runnel.client.failures import SerializationError
 from runnel.client.offsets import UNKNOWN_OFFSET, Partition, TopicPartition
 from runnel.client.serializers import JsonSerializer, Serializer, from_bytes
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
 RawHeaders = list[tuple[str, bytes | None]]
 Headers = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]
 NO_TIMESTAMP: Final = -1
-_raw_of = attrgetter("_raw")
 _ITEMS: Final = (
     "id",
     "topic",
@@ -32,6 +34,23 @@ _ITEMS: Final = (
     "headers",
     "timestamp",
 )
+_UNREAD: Final = object()  # no deserializer has seen it yet
+_error_of: Any = confluent_kafka.Message.error
+_topic_of: Any = confluent_kafka.Message.topic
+_partition_of: Any = confluent_kafka.Message.partition
+_offset_of: Any = confluent_kafka.Message.offset
+_key_of: Any = confluent_kafka.Message.key
+_value_of: Any = confluent_kafka.Message.value
+
+
+class _Made(NamedTuple):
+    """Where a message goes that was not read, or came from before it was changed."""
+
+    topic: str
+    partition: int
+    offset: int
+    headers: RawHeaders
+    timestamp: int
 
 
 class Message:
@@ -58,9 +77,10 @@ class Message:
         partition: int = -1,
         offset: int = UNKNOWN_OFFSET,
     ) -> None:
-        fields = (topic, partition, offset, key, value, raw_headers(headers), timestamp)
-        self._raw: Any = _Made(*fields)
+        self._raw: Any = _Made(topic, partition, offset, raw_headers(headers), timestamp)
         self._deserializers: Deserializers | None = None
+        self._key: Any = key
+        self._value: Any = value
 
     @property
     def id(self) -> str:
@@ -71,15 +91,15 @@ class Message:
 
     @property
     def topic(self) -> str:
-        return self._raw.topic()  # type: ignore[no-any-return]  # of either kind
+        return self._raw.topic  # type: ignore[no-any-return]  # of a _Made
 
     @property
     def partition(self) -> int:
-        return self._raw.partition()  # type: ignore[no-any-return]  # of either kind
+        return self._raw.partition  # type: ignore[no-any-return]  # of a _Made
 
     @property
     def offset(self) -> int:
-        return self._raw.offset()  # type: ignore[no-any-return]  # of either kind
+        return self._raw.offset  # type: ignore[no-any-return]  # of a _Made
 
     @property
     def next_offset(self) -> int:
@@ -92,45 +112,26 @@ class Message:
 
     @property
     def key(self) -> Any:  # noqa: ANN401  # what the deserializer gives, otherwise bytes
-        deserializers = self._deserializers
-        if deserializers is None or deserializers.key is None:
-            return self._raw.key()
-        try:
-            return self._key
-        except AttributeError:
-            self._key: Any = self._deserialized(self._raw.key(), deserializers.key, "key")
-            return self._key
+        return self._key
 
     @property
     def value(self) -> Any:  # noqa: ANN401  # what the deserializer gives, otherwise bytes
-        deserializers = self._deserializers
-        if deserializers is None or deserializers.value is None:
-            return self._raw.value()
-        try:
-            return self._value
-        except AttributeError:
-            self._value: Any = self._deserialized(self._raw.value(), deserializers.value, "value")
-            return self._value
-
-    def _deserialized(self, data: bytes | None, deserializer: Serializer, what: str) -> object:
-        if data is None:
-            return None
-        return from_bytes(deserializer, data, f"the {what} of {self.id}")
+        return self._value
 
     @property
     def raw_key(self) -> bytes | None:
         """Before any deserializer; of a message that is to be sent, only if it is bytes or text."""
-        return _raw(self._raw.key())
+        return _raw(self._key)
 
     @property
     def raw_value(self) -> bytes | None:
         """Before any deserializer; of a message that is to be sent, only if it is bytes or text."""
-        return _raw(self._raw.value())
+        return _raw(self._value)
 
     @property
     def raw_headers(self) -> RawHeaders:
         """All headers in their order, repeated ones too."""
-        return raw_headers(self._raw.headers())
+        return raw_headers(self._raw.headers)
 
     @property
     def headers(self) -> dict[str, bytes | None]:
@@ -145,8 +146,7 @@ class Message:
     @property
     def timestamp(self) -> int:
         """Milliseconds since 1970, or -1."""
-        kind, timestamp = self._raw.timestamp()
-        return timestamp if kind else NO_TIMESTAMP
+        return self._raw.timestamp  # type: ignore[no-any-return]  # of a _Made
 
     @property
     def time(self) -> datetime | None:
@@ -244,62 +244,97 @@ class ReceivedMessage(Message):
     def __init__(self, raw: Any, deserializers: Deserializers | None) -> None:  # noqa: ANN401  # as of Message
         self._raw = raw
         self._deserializers = deserializers
+        self._key = self._value = _UNREAD
 
-
-class _Made(NamedTuple):
-    """A message that was not read, in the shape of librdkafka's."""
-
-    given_topic: str
-    given_partition: int
-    given_offset: int
-    given_key: Any
-    given_value: Any
-    given_headers: RawHeaders
-    given_timestamp: int
-
+    @property
     def topic(self) -> str:
-        return self.given_topic
+        return _topic_of(self._raw)  # type: ignore[no-any-return]  # it has one
 
+    @property
     def partition(self) -> int:
-        return self.given_partition
+        return _partition_of(self._raw)  # type: ignore[no-any-return]  # it has one
 
+    @property
     def offset(self) -> int:
-        return self.given_offset
+        return _offset_of(self._raw)  # type: ignore[no-any-return]  # it has one
 
-    def key(self) -> Any:  # noqa: ANN401  # what the serializer takes
-        return self.given_key
+    @property
+    def timestamp(self) -> int:
+        kind, timestamp = self._raw.timestamp()
+        return timestamp if kind else NO_TIMESTAMP
 
-    def value(self) -> Any:  # noqa: ANN401  # what the serializer takes
-        return self.given_value
+    @property
+    def key(self) -> Any:  # noqa: ANN401  # as of Message
+        if self._deserializers is None:
+            return _key_of(self._raw)
+        if self._key is _UNREAD:
+            self._key = self._deserialized(_key_of(self._raw), self._deserializers.key, "key")
+        return self._key
 
-    def headers(self) -> RawHeaders:
-        return self.given_headers
+    @property
+    def value(self) -> Any:  # noqa: ANN401  # as of Message
+        if self._deserializers is None:
+            return _value_of(self._raw)
+        if self._value is _UNREAD:
+            value = _value_of(self._raw)
+            self._value = self._deserialized(value, self._deserializers.value, "value")
+        return self._value
 
-    def timestamp(self) -> tuple[int, int]:
-        return (1 if self.given_timestamp >= 0 else 0), self.given_timestamp
+    def _deserialized(
+        self, data: bytes | None, deserializer: Serializer | None, what: str
+    ) -> object:
+        if data is None or deserializer is None:
+            return data
+        return from_bytes(deserializer, data, f"the {what} of {self.id}")
+
+    @property
+    def raw_key(self) -> bytes | None:
+        return _key_of(self._raw)  # type: ignore[no-any-return]  # bytes or none
+
+    @property
+    def raw_value(self) -> bytes | None:
+        return _value_of(self._raw)  # type: ignore[no-any-return]  # bytes or none
+
+    @property
+    def raw_headers(self) -> RawHeaders:
+        return raw_headers(self._raw.headers())
 
 
-def received(batch: "list[RawMessage]", deserializers: Deserializers | None) -> list[Message]:
-    """What a consumer hands out of a batch without errors."""
-    return [ReceivedMessage(raw, deserializers) for raw in batch]
+def received(
+    batch: "list[RawMessage]", deserializers: Deserializers | None
+) -> list[Message] | None:
+    """What a consumer hands out of a batch; None if there is an error among it."""
+    messages: list[Message] = []
+    for raw in batch:
+        if _error_of(raw) is not None:
+            return None
+        message = ReceivedMessage.__new__(ReceivedMessage)
+        message._raw = raw
+        message._deserializers = deserializers
+        if deserializers is not None:
+            message._key = message._value = _UNREAD
+        messages.append(message)
+    return messages
 
 
 def positions_after(messages: Sequence[Message]) -> dict[Partition, int]:
-    """For each partition the next offset to read, once these messages have been handled.
+    """For each partition the next offset to read, once these received messages were handled.
 
-    This is done for all that is ever read, mostly of one topic: so the loop is left to the
-    interpreter's own iterators. All messages are of one kind, read or made.
+    This is done for all that is ever read; what librdkafka hands out comes in runs of a partition,
+    so only the last of a run is asked for its offset.
     """
-    raws: list[Any] = list(map(_raw_of, messages))
-    if not raws:
-        return {}
-    kind = type(raws[0])
-    topics = set(map(kind.topic, raws))
-    if len(topics) == 1:
-        (topic,) = topics
-        last = dict(zip(map(kind.partition, raws), map(kind.offset, raws), strict=True))
-        return {(topic, partition): offset + 1 for partition, offset in last.items()}
-    return {(raw.topic(), raw.partition()): raw.offset() + 1 for raw in raws}
+    positions: dict[Partition, int] = {}
+    topic, partition, last = "", -1, None
+    for message in messages:
+        raw = message._raw
+        if _partition_of(raw) != partition or _topic_of(raw) != topic:
+            if last is not None:
+                positions[topic, partition] = _offset_of(last) + 1
+            topic, partition = _topic_of(raw), _partition_of(raw)
+        last = raw
+    if last is not None:
+        positions[topic, partition] = _offset_of(last) + 1
+    return positions
 
 
 def raw_headers(headers: Headers | None) -> RawHeaders:

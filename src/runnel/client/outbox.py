@@ -44,8 +44,9 @@ class Outbox:
         self._value_serializer = self.config.value_serializer
         self._sends_until_poll = SENDS_PER_POLL
         self._last_trouble = ""  # what librdkafka said last about its connections
-        self._failures: dict[Delivery, None] = {}  # nobody has been told about these
-        self._failure_count = 0
+        self._failures: dict[int, ClientError] = {}  # by number; nobody has been told about these
+        self._failure_count = 0  # of those, and of more that are not kept
+        self._last_failure = 0
 
     def wait_for(self, delivery: Delivery, timeout_s: float | None) -> None:
         raise NotImplementedError
@@ -143,14 +144,14 @@ class Outbox:
         place = -1 if partition is None else partition
         try:
             if headers is None and timestamp is None:
-                produce(topic, value, key, place, delivery.settle)
+                produce(topic, value, key, place, delivery)
             else:
                 more: dict[str, object] = {}
                 if headers is not None:
                     more["headers"] = raw_headers(headers)
                 if timestamp is not None:
                     more["timestamp"] = _milliseconds(timestamp)
-                produce(topic, value, key, place, delivery.settle, **more)
+                produce(topic, value, key, place, delivery, **more)
         except KafkaException as error:
             raise explained(
                 self.end or error_of(error), f"a message for {topic} was not sent", DeliveryError
@@ -167,14 +168,15 @@ class Outbox:
 
     # Failures
 
-    def failed(self, delivery: Delivery) -> None:
+    def failed(self, error: ClientError) -> int:
         self._failure_count += 1
+        self._last_failure += 1
         if len(self._failures) < FAILURES_KEPT:
-            self._failures[delivery] = None
+            self._failures[self._last_failure] = error
+        return self._last_failure
 
-    def failure_seen(self, delivery: Delivery) -> None:
-        if delivery in self._failures:
-            del self._failures[delivery]
+    def failure_seen(self, number: int) -> None:
+        if self._failures.pop(number, None) is not None:
             self._failure_count -= 1
 
     def forget_failures(self) -> None:
@@ -184,12 +186,11 @@ class Outbox:
 
     def _raise_unseen_failures(self) -> None:
         """Nothing is lost without a word, also if nobody looks at deliveries."""
-        count, failures = self._failure_count, list(self._failures)
+        count, failures = self._failure_count, list(self._failures.values())
         self._failure_count = 0
         self._failures.clear()
         if count and failures and not self.end_is_told:
-            first = failures[0].error
-            assert first is not None, "only what failed is kept"
+            first = failures[0]
             noun = "message was" if count == 1 else "messages were"
             raise DeliveryError(
                 f"{count} {noun} not delivered; the first: {first}",

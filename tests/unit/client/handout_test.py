@@ -1,13 +1,17 @@
 """What is committed: only what was handled, whichever way it was handed out."""
 
+from confluent_kafka import Message as RawMessage
+
 from runnel.client import Message
 from runnel.client.handout import Handout
+from runnel.client.message import received
 
 A, B = ("a", 0), ("b", 0)
 
 
 def batch(*places: tuple[str, int]) -> list[Message]:
-    return [Message(topic, partition=0, offset=offset) for topic, offset in places]
+    raws = [RawMessage(topic=topic, partition=0, offset=offset) for topic, offset in places]
+    return received(raws, None) or []
 
 
 def test_a_batch_counts_when_the_next_is_asked_for() -> None:
