@@ -12,6 +12,11 @@ from runnel.native.columns import Record
 from runnel.native.compression import Compression
 from runnel.spark.ranges import COLUMNS, Range, Scan
 from runnel.spark.scan import read
+from runnel.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 
 T0_MS = 1_700_000_000_000
 
@@ -21,6 +26,16 @@ def make_topic(
 ) -> None:
     with Cluster(addresses_of(bootstrap)) as cluster:
         create_topic(cluster, name, partitions, 1, dict(configs or {}))
+
+
+def delete_records(cluster: Cluster, topic: str, before: Mapping[int, int]) -> None:
+    """Let what is before these offsets go, as retention does."""
+    rows = [DeleteRecordsPartition(partition_index=at, offset=to) for at, to in before.items()]
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=topic, partitions=rows)], timeout_ms=10_000
+    )
+    (answer,) = cluster.call(request, node_id=cluster.leaders(topic)[0]).topics
+    assert all(row.error_code == 0 for row in answer.partitions)
 
 
 def send(

@@ -19,7 +19,7 @@ from runnel.spark.columns import all_columns, columns_of
 from runnel.spark.options import SourceOptions, any_options, batch_options, stream_options
 from runnel.spark.ranges import Scan
 from runnel.spark.rows import spark_schema
-from runnel.spark.streaming import StreamReader
+from runnel.spark.streaming import RefusingReader, StreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -48,9 +48,12 @@ class RunnelDataSource(DataSource):
         return BatchReader(options, scan)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        """Raises OptionError."""
-        options = stream_options(self.options)
-        return StreamReader(options, _scan(options, schema))
+        """What is wrong with the options is told by the reader: see `RefusingReader`."""
+        try:
+            options = stream_options(self.options)
+            return StreamReader(options, _scan(options, schema))
+        except ValueError as error:
+            return RefusingReader(error)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceArrowWriter:
         """Raises OptionError, and SinkError where the topic cannot be written to."""

@@ -103,6 +103,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._driver = None
 
 
+class RefusingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Says why there is no reader as soon as it is asked for anything.
+
+    Raised in `streamReader` itself, the reason would be hidden in PySpark behind an error of its
+    own: it stops the reader that it never got.
+    """
+
+    def __init__(self, why: Exception) -> None:
+        self._why = why
+
+    def initialOffset(self) -> OffsetDict:
+        raise self._why
+
+    def latestOffset(self, start: OffsetDict, limit: ReadLimit) -> OffsetDict:
+        raise self._why
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        raise self._why
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._why
+
+    def partitions(self, start: OffsetDict, end: OffsetDict) -> list[InputPartition]:
+        raise self._why
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        raise self._why
+
+
 class _Driver:
     """What only the driver has: connections, and what it knows of the last batch."""
 

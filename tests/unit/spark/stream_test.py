@@ -1,17 +1,25 @@
 """A stream without Spark: where it begins, what a batch takes, what the group shows."""
 
+import json
+import logging
+import pickle
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
+from runnel.client.admin import add_partitions, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.group_offsets import committed_offsets
 from runnel.spark import connections
+from runnel.spark.errors import SourceError
+from runnel.spark.losses import DataLossError
 from runnel.testing import RunnelBroker
 from runnel.types import TopicPartition
 from tests.support.spark_readers import Query
-from tests.support.spark_topics import make_topic, numbered, send
+from tests.support.spark_topics import delete_records, make_topic, numbered, send
 
 Start = Callable[..., Query]
 
@@ -41,6 +49,24 @@ def start(servers: str) -> Iterator[Start]:
     yield begin
     for query in queries:
         query.stop()
+
+
+class Requests(list[str]):
+    """The names of requests, in the order in which they were sent."""
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    """Of all that clusters are asked from here on; they are asked all the same."""
+    found = Requests()
+    call = Cluster.call
+
+    def noted(self: Cluster, request: object, **where: Any) -> Any:  # noqa: ANN401
+        found.append(type(request).__name__)
+        return call(self, request, **where)
+
+    monkeypatch.setattr(Cluster, "call", noted)
+    return found
 
 
 def committed(servers: str, group: str) -> dict[TopicPartition, int]:
@@ -102,3 +128,283 @@ def test_trap_03_the_group_knows_the_last_batch_though_commit_comes_late(
     assert query.batch() is None
     at = [TopicPartition("lag", 0), TopicPartition("lag", 1)]
     assert committed(servers, "spark-runnel-lag") == dict(zip(at, (0, 4), strict=True))
+
+
+def test_without_commits_the_group_is_left_empty_once_the_first_batch_is_done(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "uncommitted")
+    query = start("uncommitted", commitGroup="false")
+    assert not query.plan()
+    assert committed(servers, "spark-runnel-uncommitted") == {TopicPartition("uncommitted", 0): 0}
+    send(servers, "uncommitted", numbered(1))
+    assert query.batch()
+    assert query.batch() is None
+    assert committed(servers, "spark-runnel-uncommitted") == {}
+
+
+def test_other_starting_options_begin_anew_whatever_was_kept(servers: str, start: Start) -> None:
+    make_topic(servers, "changed")
+    send(servers, "changed", numbered(4))
+    assert not start("changed").plan()
+    assert offsets_of(start("changed", startingOffsets="earliest").batch()) == [0, 1, 2, 3]
+
+
+def test_trap_02_nothing_new_gives_back_the_very_start(servers: str, start: Start) -> None:
+    make_topic(servers, "idle", 12)
+    query = start("idle", startingOffsets="earliest")
+    first = query.reader.initialOffset()
+    text = json.dumps(first)
+    for _ in range(3):
+        same = query.reader.latestOffset(json.loads(text), query.reader.getDefaultReadLimit())
+        assert json.dumps(same) == text
+    of_the_connector = (
+        '{"idle":{"11":0,"0":0,"1":0,"10":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0}}'
+    )
+    given = json.loads(of_the_connector)
+    assert query.reader.latestOffset(given, query.reader.getDefaultReadLimit()) is given
+
+
+def test_trap_04_partitions_answer_the_same_and_ask_nothing_twice(
+    servers: str, start: Start, requests: Requests
+) -> None:
+    make_topic(servers, "cheap", 3)
+    send(servers, "cheap", numbered(9))
+    query = start("cheap", startingOffsets="earliest")
+    assert query.plan()
+    assert query.planned is not None
+    bounds = [json.loads(text) for text in query.planned]
+    first = pickle.dumps(query.reader.partitions(*bounds))
+    requests.clear()
+    for _ in range(3):
+        assert pickle.dumps(query.reader.partitions(*bounds)) == first
+    assert requests == []
+
+
+@pytest.mark.parametrize("partitions", [10, 100, 1000])
+def test_a_batch_costs_one_round_of_list_offsets_however_many_partitions(
+    servers: str, start: Start, requests: Requests, partitions: int
+) -> None:
+    topic = f"wide-{partitions}"
+    make_topic(servers, topic, partitions)
+    query = start(topic, startingOffsets="earliest")
+    assert not query.plan()
+    send(servers, topic, numbered(3), partition=partitions - 1)
+    assert query.batch()
+    send(servers, topic, numbered(3))
+    requests.clear()
+    assert query.plan()
+    assert query.planned is not None
+    query.reader.partitions(*[json.loads(text) for text in query.planned])
+    assert requests.count("ListOffsetsRequest") == 1
+    assert requests.count("MetadataRequest") == 1
+    assert sorted(set(requests) - {"ListOffsetsRequest", "MetadataRequest"}) == [
+        "FindCoordinatorRequest",
+        "OffsetCommitRequest",
+    ]
+    assert len(requests) == 4
+
+
+def test_metadata_is_asked_for_less_often_if_told(
+    servers: str, start: Start, requests: Requests
+) -> None:
+    make_topic(servers, "cached")
+    query = start("cached", **{"partition.metadata.cache.ttl.ms": "600000"})
+    assert not query.plan()
+    requests.clear()
+    assert not query.plan()
+    assert requests == ["ListOffsetsRequest"]
+
+
+def test_at_most_so_many_offsets_in_a_batch(servers: str, start: Start) -> None:
+    make_topic(servers, "at-most", 2)
+    send(servers, "at-most", numbered(90))
+    send(servers, "at-most", numbered(10), partition=1)
+    query = start("at-most", startingOffsets="earliest", maxOffsetsPerTrigger=50)
+    rows = query.batch() or []
+    assert [sum(row["partition"] == index for row in rows) for index in (0, 1)] == [45, 5]
+    assert len(query.everything()) == 50
+
+
+def test_at_most_so_many_bytes_in_a_batch(servers: str, start: Start) -> None:
+    make_topic(servers, "bytes")
+    send(servers, "bytes", numbered(1000, size=1000))
+    query = start("bytes", startingOffsets="earliest", maxBytesPerTrigger="100k")
+    taken = len(query.batch() or [])
+    assert 80 <= taken <= 105
+    assert len(query.batch() or []) == taken
+
+
+def test_a_batch_waits_for_enough(servers: str, start: Start) -> None:
+    make_topic(servers, "enough")
+    send(servers, "enough", numbered(2))
+    query = start("enough", startingOffsets="earliest", minOffsetsPerTrigger=5)
+    assert offsets_of(query.batch()) == [0, 1]  # the first one never waits
+    send(servers, "enough", numbered(4))
+    assert query.batch() is None
+    send(servers, "enough", numbered(1))
+    assert len(query.batch() or []) == 5
+
+
+def test_a_batch_waits_no_longer_than_told(servers: str, start: Start) -> None:
+    make_topic(servers, "delay")
+    send(servers, "delay", numbered(1))
+    query = start(
+        "delay", startingOffsets="earliest", minOffsetsPerTrigger=500, maxTriggerDelay="0s"
+    )
+    assert query.batch()
+    send(servers, "delay", numbered(1))
+    assert query.batch()
+
+
+def test_trap_09_available_now_ends_at_what_was_there_and_heeds_limits(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "now")
+    send(servers, "now", numbered(25))
+    query = start(
+        "now", startingOffsets="earliest", maxOffsetsPerTrigger=10, minOffsetsPerTrigger=9
+    )
+    query.reader.prepareForTriggerAvailableNow()
+    sizes = []
+    while (rows := query.batch()) is not None:
+        sizes.append(len(rows))
+        send(servers, "now", numbered(3))
+    assert sizes == [10, 10, 5]
+
+
+def test_new_partitions_are_read_from_their_beginning(servers: str, start: Start) -> None:
+    make_topic(servers, "grows")
+    query = start("grows")
+    assert not query.plan()
+    with Cluster(addresses_of(servers)) as cluster:
+        add_partitions(cluster, "grows", 2)
+    send(servers, "grows", numbered(3), partition=1)
+    rows = query.batch() or []
+    assert [(row["partition"], row["offset"]) for row in rows] == [(1, 0), (1, 1), (1, 2)]
+
+
+def made_anew(servers: str, topic: str, records: int) -> None:
+    with Cluster(addresses_of(servers)) as cluster:
+        delete_topic(cluster, topic)
+    make_topic(servers, topic)
+    send(servers, topic, numbered(records))
+
+
+def test_a_topic_made_anew_is_noticed_though_it_is_longer_than_before(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "phoenix")
+    send(servers, "phoenix", numbered(3))
+    query = start("phoenix", startingOffsets="earliest")
+    assert len(query.batch() or []) == 3
+    made_anew(servers, "phoenix", 7)
+    with pytest.raises(DataLossError, match="topic phoenix was deleted and made anew"):
+        query.batch()
+
+
+def test_a_topic_made_anew_is_read_from_its_beginning_if_loss_is_allowed(
+    servers: str, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_topic(servers, "ashes")
+    send(servers, "ashes", numbered(3))
+    query = start("ashes", startingOffsets="earliest", failOnDataLoss="false")
+    assert len(query.batch() or []) == 3
+    made_anew(servers, "ashes", 7)
+    with caplog.at_level(logging.WARNING):
+        assert offsets_of(query.batch()) == list(range(7))
+    assert "made anew" in caplog.text
+
+
+def test_a_topic_that_is_gone_is_a_loss(servers: str, start: Start) -> None:
+    make_topic(servers, "gone")
+    query = start("gone", startingOffsets="earliest")
+    lenient = start("gone", queryId="gone-2", startingOffsets="earliest", failOnDataLoss="false")
+    assert not query.plan()
+    assert not lenient.plan()
+    with Cluster(addresses_of(servers)) as cluster:
+        delete_topic(cluster, "gone")
+    with pytest.raises(DataLossError, match="gone-0 have been deleted"):
+        query.plan()
+    assert lenient.everything() == []
+
+
+def test_expired_offsets_of_a_checkpoint_are_told_on_the_driver(servers: str, start: Start) -> None:
+    make_topic(servers, "stale")
+    send(servers, "stale", numbered(10))
+    query = start("stale")
+    query.start = '{"stale":{"0":2}}'
+    with Cluster(addresses_of(servers)) as cluster:
+        delete_records(cluster, "stale", {0: 5})
+    assert query.plan()
+    with pytest.raises(DataLossError, match="stale-0 begins at 5, 2 was to be read"):
+        query.run()
+
+
+def test_the_checkpoint_can_be_such_as_the_connector_reads(servers: str, start: Start) -> None:
+    make_topic(servers, "plain")
+    send(servers, "plain", numbered(2))
+    query = start("plain", startingOffsets="earliest", topicIds="false")
+    assert query.plan()
+    assert query.planned == ('{"plain": {"0": 0}}', '{"plain": {"0": 2}}')
+
+
+def test_progress_shows_the_latest_offsets(servers: str, start: Start) -> None:
+    make_topic(servers, "behind")
+    send(servers, "behind", numbered(20))
+    query = start("behind", startingOffsets="earliest", maxOffsetsPerTrigger=5)
+    assert query.reader.reportLatestOffset() is None
+    assert query.plan()
+    latest = query.reader.reportLatestOffset()
+    assert latest is not None
+    assert latest["behind"] == {"0": 20}
+
+
+def test_a_group_with_members_is_not_taken_over(servers: str, start: Start) -> None:
+    make_topic(servers, "taken")
+    settings = {"bootstrap.servers": servers, "group.id": "taken", "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    try:
+        consumer.subscribe(["taken"])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        query = start("taken", **{"kafka.group.id": "taken"})
+        with pytest.raises(SourceError, match=r"group taken has members.*queryId"):
+            query.plan()
+    finally:
+        consumer.close()
+
+
+def test_trap_10_a_broker_that_is_away_for_a_while_does_not_end_the_query() -> None:
+    with RunnelBroker() as broker:
+        servers = broker.bootstrap_servers
+        make_topic(servers, "survives")
+        send(servers, "survives", numbered(2))
+        query = Query(
+            servers, {"subscribe": "survives", "queryId": "q", "startingOffsets": "earliest"}
+        )
+        assert len(query.batch() or []) == 2
+        broker.kill()
+        with ThreadPoolExecutor(1) as pool:
+            planning = pool.submit(query.plan)
+            broker.start()
+            assert not planning.result(60)
+        send(servers, "survives", numbered(3))
+        assert len(query.batch() or []) == 3
+        query.stop()
+    connections.close_all()
+
+
+def test_trap_11_what_is_sent_to_tasks_is_small_and_has_no_connection(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "pickled")
+    send(servers, "pickled", numbered(2))
+    query = start("pickled", startingOffsets="earliest")
+    assert query.plan()
+    assert query.planned is not None
+    (partition,) = query.reader.partitions(*[json.loads(text) for text in query.planned])
+    assert len(pickle.dumps(partition)) < 200
+    copy = pickle.loads(pickle.dumps(query.reader))
+    assert sum(batch.num_rows for batch in copy.read(partition)) == 2
+    assert copy._driver is None
