@@ -2,13 +2,15 @@
 
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
+from runnel.spark.batch import OffsetRange
+from runnel.spark.ranges import Range
 from runnel.spark.source import RunnelDataSource
 from runnel.spark.streaming import StreamReader
 
@@ -33,6 +35,12 @@ def batch_rows(
     """Each range read by a pickled copy, as by a task."""
     reader = batch_reader(bootstrap, options, schema)
     return rows_of(reader, list(reader.partitions()))
+
+
+def pieces(partitions: Iterable[InputPartition]) -> list[Range]:
+    """The ranges that tasks would read."""
+    found = list(partitions)
+    return [each.piece for each in found if isinstance(each, OffsetRange)]
 
 
 def rows_of(reader: Any, partitions: list[InputPartition]) -> list[dict[str, Any]]:  # noqa: ANN401  # of batch or stream

@@ -20,7 +20,7 @@ from runnel.spark import connections
 from runnel.spark.errors import OptionError, SourceError
 from runnel.spark.losses import DataLossError
 from runnel.testing import RunnelBroker
-from tests.support.spark_readers import batch_reader, batch_rows
+from tests.support.spark_readers import batch_reader, batch_rows, pieces
 from tests.support.spark_topics import (
     T0_MS,
     delete_records,
@@ -48,10 +48,7 @@ def servers(broker: RunnelBroker) -> Iterator[str]:
 
 def spans(servers: str, **options: object) -> list[tuple[int, int, int]]:
     reader = batch_reader(servers, {"subscribe": "orders", **options})
-    return [
-        (piece.partition, piece.start, piece.end)
-        for piece in (partition.piece for partition in reader.partitions())
-    ]
+    return [(each.partition, each.start, each.end) for each in pieces(reader.partitions())]
 
 
 def test_by_default_everything_is_read(servers: str) -> None:
@@ -95,7 +92,7 @@ def test_partitions_can_be_assigned(servers: str) -> None:
 def test_a_pattern_finds_topics_but_no_internal_ones(servers: str) -> None:
     make_topic(servers, "other")
     reader = batch_reader(servers, {"subscribePattern": "rde"})
-    topics = {partition.piece.topic for partition in reader.partitions()}
+    topics = {each.topic for each in pieces(reader.partitions())}
     assert topics == {"orders"}
     none = batch_reader(servers, {"subscribePattern": "^_"})
     assert none.partitions() == []

@@ -87,7 +87,7 @@ def test_a_limit_in_bytes_counts_what_an_offset_weighs() -> None:
 
 def test_trap_02_offsets_are_always_written_in_the_same_order() -> None:
     one = Offsets({A: 1, TopicPartition("t", 10): 2, B: 3, TopicPartition("a", 0): 4}, {"t": "x"})
-    two = Offsets(dict(reversed(one.by_partition.items())), dict(one.topic_ids))
+    two = Offsets(dict(reversed(list(one.by_partition.items()))), dict(one.topic_ids))
     text = json.dumps(one.as_dict())
     assert text == json.dumps(two.as_dict())
     assert text == '{"a": {"0": 4}, "t": {"0": 1, "1": 3, "10": 2}, "@topicIds": {"t": "x"}}'

@@ -1,7 +1,7 @@
 """Filters as ranges: never a row too few, also where timestamps are in no order."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ from runnel.native.columns import Record
 from runnel.spark import connections
 from runnel.spark.pushdown import PushdownReader
 from runnel.testing import RunnelBroker
-from tests.support.spark_readers import batch_reader, rows_of
+from tests.support.spark_readers import batch_reader, pieces, rows_of
 from tests.support.spark_topics import T0_MS, make_topic, send
 
 _RNG = random.Random(7)
@@ -57,7 +57,7 @@ def pushed(
     reader = batch_reader(servers, {"subscribe": "a,b", "pushdown": "true", **options})
     left = list(reader.pushFilters(list(filters)))
     partitions = list(reader.partitions())
-    planned = sum(piece.end - piece.start for piece in (p.piece for p in partitions))
+    planned = sum(piece.end - piece.start for piece in pieces(partitions))
     return rows_of(reader, partitions), left, planned
 
 
@@ -120,7 +120,7 @@ def test_times_give_the_same_rows_as_a_filter(
     filters = [above(("timestamp",), at(low)), below(("timestamp",), at(high))]
     rows, left, _ = pushed(servers, EqualTo(("topic",), "a"), *filters, **options)
     assert left == []
-    compare = {
+    compare: dict[type, Callable[[float], bool]] = {
         GreaterThan: lambda stamp: stamp > low,
         GreaterThanOrEqual: lambda stamp: stamp >= low,
         LessThan: lambda stamp: stamp < high,
