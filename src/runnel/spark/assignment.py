@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from runnel.client.cluster import Cluster
 from runnel.config.registry import suggestion
 from runnel.spark.errors import SourceError
 from runnel.spark.offsets import OffsetMap
@@ -52,6 +53,11 @@ class Logs(Protocol):
 
     def bytes_of(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """The size of each log on disk, where it is known."""
+        ...
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """To ask where files are; None without a broker."""
         ...
 
     def close(self) -> None: ...

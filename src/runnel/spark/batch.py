@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from runnel.spark.assignment import Assignment, Logs, assignment
+from runnel.spark.locating import Locator
 from runnel.spark.logs import open_logs_of_batch
 from runnel.spark.offsets import OffsetMap
 from runnel.spark.options import SourceOptions
@@ -39,7 +40,7 @@ class BatchReader(DataSourceReader):
         """Raises OptionError, SourceError."""
         logs = open_logs_of_batch(self._options)
         try:
-            ranges = self._ranges(logs)
+            ranges = Locator(self._scan).placed(self._ranges(logs), logs.cluster)
         finally:
             logs.close()
         splitting = Splitting(self._options.min_partitions, self._options.max_records_per_partition)

@@ -88,6 +88,10 @@ class Brokers:
         """Asks each leader once. Raises SourceError, above all where it may not be asked."""
         return self._asked(lambda: self._bytes_of(partitions)) if partitions else {}
 
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
     def close(self) -> None:
         self._cluster.close()
 

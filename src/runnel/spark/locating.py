@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from runnel.client.cluster import ClientError, Cluster
 from runnel.errors import RunnelError
+from runnel.spark.errors import SourceError
 from runnel.spark.log_files import split_path
-from runnel.spark.losses import ReadError
 from runnel.spark.offline import Folders, OfflineError
 from runnel.spark.ranges import Place, Range, Scan
 from runnel.storage.checkpoints import META_PROPERTIES, MetaProperties, decode_meta
@@ -45,8 +45,8 @@ class Locator:
     def placed(self, ranges: Sequence[Range], cluster: Cluster | None) -> list[Range]:
         """The ranges, those that lie in files with their place; without a broker all do.
 
-        Asks the cluster once a minute. Raises ReadError for `readMode=local` where nothing can be
-        read so, ClientError.
+        Asks the cluster once a minute. Raises SourceError for a path that is wrong, and with
+        `readMode=local` where nothing can be read so.
         """
         if self._scan.read_mode == "broker":
             return list(ranges)
@@ -71,22 +71,29 @@ class Locator:
                 for partition in found.partitions(topic)
             }
         except OfflineError as error:
-            raise ReadError(str(error)) from None
+            raise SourceError(str(error)) from None
 
     def _of(self, cluster: Cluster, topics: list[str]) -> dict[tuple[str, int], Place | None]:
-        told = cluster.metadata(topics)
-        path, is_asked_for = self._scan.path, self._scan.read_mode == "local"
         refusals: list[str] = []
-        if path is not None:
-            owners = [_owner(path, told.cluster_id or "")]
+        places: dict[tuple[str, int], Place | None] = {}
+        try:
+            told = cluster.metadata(topics)
+        except ClientError as error:
+            refusals.append(str(error))
         else:
-            owners = _on_this_machine(cluster, told, refusals)
-        if is_asked_for and not owners:
-            raise ReadError(
-                f"readMode=local: {'; '.join(refusals)}. Name the data folders with path, or use"
-                " readMode=auto, which asks the broker"
+            path = self._scan.path
+            if path is not None:
+                owners = [_owner(path, told.cluster_id or "")]
+            else:
+                owners = _on_this_machine(cluster, told, refusals)
+            places = _places(told, owners)
+        if self._scan.read_mode == "local" and not any(places.values()):
+            why = "; ".join(refusals) or "another broker leads the partitions"
+            raise SourceError(
+                f"readMode=local: {why}. Name the data folders with path, or use readMode=auto,"
+                " which asks the broker"
             )
-        return _places(told, owners)
+        return places
 
 
 def _places(
@@ -107,23 +114,23 @@ def _places(
 
 
 def _owner(path: str, cluster_id: str) -> _Owner:
-    """Raises ReadError if the folders are somebody else's. They need not be on the driver."""
+    """Raises SourceError if the folders are somebody else's. They need not be on the driver."""
     folders = tuple(split_path(path))
     if not folders:
-        raise ReadError(f"path={path!r} names no data folder")
+        raise SourceError(f"path={path!r} names no data folder")
     node_ids = set()
     for folder in folders:
         meta = _meta(folder)
         if meta is None:
             continue
         if meta.cluster_id and cluster_id and meta.cluster_id != cluster_id:
-            raise ReadError(
+            raise SourceError(
                 f"path={folder} belongs to cluster {meta.cluster_id}, and kafka.bootstrap.servers"
                 f" to {cluster_id}: correct one of them"
             )
         node_ids.add(meta.node_id)
     if len(node_ids) > 1:
-        raise ReadError(f"path={path} names the folders of several brokers: name those of one")
+        raise SourceError(f"path={path} names the folders of several brokers: name those of one")
     return _Owner(folders, node_ids.pop() if node_ids else ANY_NODE)
 
 

@@ -76,6 +76,10 @@ class FolderLogs:
     def bytes_of(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         return {}  # only streams ask, and those have a broker
 
+    @property
+    def cluster(self) -> None:
+        return None
+
     def close(self) -> None:
         pass
 

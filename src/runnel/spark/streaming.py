@@ -25,6 +25,7 @@ from runnel.spark.assignment import Assignment, Logs, assignment
 from runnel.spark.batch import OffsetRange
 from runnel.spark.errors import GoneError
 from runnel.spark.group import QueryGroup
+from runnel.spark.locating import Locator
 from runnel.spark.logs import open_logs
 from runnel.spark.offsets import OffsetDict, Offsets
 from runnel.spark.options import SourceOptions
@@ -51,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _driving(self) -> "_Driver":
         if self._driver is None:
-            self._driver = _Driver(self._options)
+            self._driver = _Driver(self._options, self._scan)
         return self._driver
 
     def initialOffset(self) -> OffsetDict:
@@ -135,9 +136,10 @@ class RefusingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 class _Driver:
     """What only the driver has: connections, and what it knows of the last batch."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, scan: Scan) -> None:
         self._options = options
         self._logs: Logs = open_logs(options)
+        self._locator = Locator(scan)
         self._group = QueryGroup(
             options.client, options.group, options.fingerprint, commits=options.commit_group
         )
@@ -186,7 +188,7 @@ class _Driver:
         return Offsets(ends, latest.topic_ids)
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
-        return self._ranges.between(start, end)
+        return self._locator.placed(self._ranges.between(start, end), self._logs.cluster)
 
     def done(self, end: Offsets) -> None:
         """Not for where the first batch begins: that is kept until the batch is done."""

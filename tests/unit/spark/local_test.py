@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,11 +50,21 @@ def broker() -> Iterator[RunnelBroker]:
             writer = MixedWriter(running.bootstrap_servers, name, seed=8, keyed=name == "compacted")
             writer.write(350)
             writer.leave_open()
-        deadline = time.monotonic() + PATIENCE_S
-        while "cleaned compacted-0" not in running.logs:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        _await_compaction(running)
         yield running
+
+
+def _await_compaction(broker: RunnelBroker) -> None:
+    """Until the cleaner has found nothing more to do for a while."""
+    deadline, sizes, quiet = time.monotonic() + PATIENCE_S, {"": 0}, 0
+    while "cleaned compacted-0" not in broker.logs or quiet < 15:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        found = {"": 0}
+        with suppress(FileNotFoundError):  # replaced meanwhile
+            files = (broker.data_dir / "compacted-0").glob("*.log")
+            found = {path.name: path.stat().st_size for path in files}
+        sizes, quiet = found, quiet + 1 if found == sizes else 0
 
 
 @pytest.fixture(scope="module")
