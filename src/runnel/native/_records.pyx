@@ -8,7 +8,7 @@ grow between records: a loop that lacks room returns ROOM with nothing of that r
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -462,22 +462,14 @@ cdef class Columns:
         """
         cdef Py_buffer view
         cdef Batch batch
-        cdef Fields fields
         cdef int64_t stopped_at = -1
         cdef int status
         PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
         try:
             batch = open_batch(header, &view)
-            self.reserve(&batch, max_records, max_bytes)
-            while True:
-                with nogil:
-                    status = fill(
-                        &self.sink, &batch, from_offset, up_to_offset, max_records, max_bytes,
-                        &fields, &stopped_at,
-                    )
-                if status != ROOM:
-                    break
-                self.make_room(&fields)
+            status = self.fill_from(
+                &batch, from_offset, up_to_offset, max_records, max_bytes, &stopped_at
+            )
         finally:
             PyBuffer_Release(&view)
         if status == STOPPED:
@@ -531,6 +523,92 @@ cdef class Columns:
                 &sink.header_values, header_rows, sink.header_values.size + fields.header_value_bytes
             )
         return 0
+
+    def append_run(
+        self,
+        data,
+        int64_t position,
+        int64_t from_offset,
+        int64_t up_to_offset,
+        int64_t max_records,
+        int64_t max_bytes,
+        crc32c,
+    ):
+        """Read the batch at `position` and those after it that a reader treats alike.
+
+        Where the run ended, the offset after its last batch, the offset of the record it stopped
+        before or -1, and the bytes of records. It ends before a batch that is compressed, a
+        control batch or not sound, which is left to the caller, before one of another kind of
+        timestamp, and before that of another producer where they are transactional.
+        """
+        cdef Py_buffer view
+        cdef Batch batch
+        cdef int64_t size, next_offset = from_offset, stopped_at = -1, payload_bytes = 0
+        cdef int status = OK, attributes = 0, first_attributes = -1
+        cdef uint64_t first_producer = 0
+        cdef const uint8_t* start
+        cdef const uint8_t* at
+        whole = memoryview(data)
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            start = <const uint8_t*>view.buf
+            while self.sink.rows < max_records:
+                at = start + position
+                size = plain_batch(at, view.len - position, &batch, &attributes, NOT_IN_RUN)
+                if (
+                    size == 0
+                    or batch.base_offset >= up_to_offset
+                    or batch.base_offset > INT64_MAX - 1 - batch.last_offset_delta
+                    or batch.record_count > (batch.end - batch.at) // RECORD_BYTES_MIN
+                ):
+                    break
+                if first_attributes < 0:
+                    first_attributes = attributes
+                    first_producer = big_endian(at + 43, 8)
+                elif attributes != first_attributes or (
+                    attributes & TRANSACTIONAL and big_endian(at + 43, 8) != first_producer
+                ):
+                    break
+                if batch.base_offset + batch.last_offset_delta >= from_offset:
+                    if crc32c is not None and crc32c(
+                        whole[position + 21 : position + size]
+                    ) != big_endian(at + 17, 4):
+                        break
+                    payload_bytes += batch.end - batch.at
+                    status = self.fill_from(
+                        &batch, from_offset, up_to_offset, max_records, max_bytes, &stopped_at
+                    )
+                    if status != OK:
+                        break
+                next_offset = max(next_offset, batch.base_offset + batch.last_offset_delta + 1)
+                position += size
+        finally:
+            PyBuffer_Release(&view)
+        if status != OK and status != STOPPED:
+            raise faults.fault(status, batch.index, batch.base_offset)
+        return position, next_offset, stopped_at, payload_bytes
+
+    cdef int fill_from(
+        self,
+        Batch* batch,
+        int64_t from_offset,
+        int64_t up_to_offset,
+        int64_t max_records,
+        int64_t max_bytes,
+        int64_t* stopped_at,
+    ) except -1:
+        cdef Fields fields
+        cdef int status
+        self.reserve(batch, max_records, max_bytes)
+        while True:
+            with nogil:
+                status = fill(
+                    &self.sink, batch, from_offset, up_to_offset, max_records, max_bytes,
+                    &fields, stopped_at,
+                )
+            if status != ROOM:
+                return status
+            self.make_room(&fields)
 
     def finish(self):
         headers = None
@@ -714,6 +792,9 @@ cdef enum:
     BATCH_OVERHEAD = 12
     BATCH_MAGIC = 2
     NOT_PLAIN = 0x37  # compressed, transactional or control
+    NOT_IN_RUN = 0x27  # compressed or control
+    TRANSACTIONAL = 0x10
+    RECORD_BYTES_MIN = 7
     HORIZON = 0x40
 
 
@@ -733,16 +814,16 @@ cdef inline void put_big_endian(uint8_t* at, int size, uint64_t value) noexcept 
 
 
 cdef inline int64_t plain_batch(
-    const uint8_t* at, int64_t left, Batch* batch, int* attributes
+    const uint8_t* at, int64_t left, Batch* batch, int* attributes, int refused=NOT_PLAIN
 ) noexcept nogil:
-    """The size of the whole, plain batch at `at`, 0 for anything else."""
+    """The size of the whole batch at `at` with none of the attributes refused, else 0."""
     cdef int64_t size, count
     if left < BATCH_HEADER or at[16] != BATCH_MAGIC:
         return 0
     size = <int32_t>big_endian(at + 8, 4)
     size += BATCH_OVERHEAD
     attributes[0] = <int>big_endian(at + 21, 2)
-    if size < BATCH_HEADER or size > left or attributes[0] & NOT_PLAIN:
+    if size < BATCH_HEADER or size > left or attributes[0] & refused:
         return 0
     count = <int32_t>big_endian(at + 57, 4)
     batch.base_offset = <int64_t>big_endian(at, 8)

@@ -65,7 +65,10 @@ class HeaderColumns(NamedTuple):
 
 
 class BatchRows(NamedTuple):
-    """Which rows came from which batch, for readers that hide aborted transactions."""
+    """Which rows came from which batch or run of batches alike, for readers that hide aborted ones.
+
+    `header` and `position` are those of the first.
+    """
 
     header: BatchHeader
     position: int  # of the batch in the bytes given

@@ -102,6 +102,7 @@ class RowBuilder:
             values=self._with_values,
             headers=self._with_headers,
             verify_crc=self._verify_crc,
+            runs=True,
         )
 
     def build(self, columns: RecordColumns, visible: Visible) -> "pa.RecordBatch":
