@@ -115,7 +115,7 @@ def decode(
             if verify_crc:
                 _ensure_crc(header, view, position)
             payload = payload_of(header, view[position + HEADER_SIZE : end], max_decompressed_bytes)
-            marker = _control_type(header, payload) if header.attributes & CONTROL else None
+            marker = _control_type(header, payload)
             first_row, stopped_before = columns.row_count, -1
             if control or marker is None:
                 stopped_before = columns.append(
@@ -222,7 +222,10 @@ def _ensure_crc(header: BatchHeader, data: memoryview, position: int) -> None:
         raise _corrupt(header, "its CRC is wrong")
 
 
-def _control_type(header: BatchHeader, payload: Readable) -> ControlType:
+def _control_type(header: BatchHeader, payload: Readable) -> ControlType | None:
+    """None for a batch of ordinary records."""
+    if not header.attributes & CONTROL:
+        return None
     if header.record_count == 0:
         return ControlType.UNKNOWN
     first = backend.Columns(True, False, False)
