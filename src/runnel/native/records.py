@@ -37,6 +37,7 @@ from runnel.wire.batch import (
     crc32c,
     crc_is_right,
 )
+from runnel.wire.crc import Crc32c
 
 COMPILED: Final = backend.COMPILED  # whether the fast decoder is there; the broker logs it
 READS_RUNS: Final = hasattr(backend.Columns, "append_run")  # a binary of older sources does not
@@ -97,14 +98,11 @@ def decode(
             break
         end = position + header.size
         if runs and READS_RUNS and not header.attributes & _NOT_IN_RUN:
-            first_row = columns.row_count
-            after, reached, stopped_before, size = columns.append_run(
-                *(view, position, from_offset, up_to_offset, max_records, max_bytes),
+            after, reached, stopped_before = _take_run(
+                *(columns, batches, header, view, position),
+                *(from_offset, up_to_offset, max_records, max_bytes),
                 crc32c if verify_crc else None,
             )
-            if size:
-                rows = columns.row_count - first_row
-                batches.append(BatchRows(header, position, first_row, rows, None, size))
             if stopped_before >= 0:
                 position, next_offset = after, stopped_before
                 break
@@ -134,6 +132,29 @@ def decode(
     return RecordColumns(
         row_count, offsets, timestamps, key, value, found, batches, position, next_offset
     )
+
+
+def _take_run(
+    columns: backend.Columns,
+    batches: list[BatchRows],
+    header: BatchHeader,
+    view: memoryview,
+    position: int,
+    from_offset: int,
+    up_to_offset: int,
+    max_records: int,
+    max_bytes: int,
+    crc: Crc32c | None,
+) -> tuple[int, int, int]:
+    """Where the run ends, the offset after it, the offset of the record it stopped before or -1."""
+    first_row = columns.row_count
+    after, reached, stopped_before, size = columns.append_run(
+        view, position, from_offset, up_to_offset, max_records, max_bytes, crc
+    )
+    if size:
+        rows = columns.row_count - first_row
+        batches.append(BatchRows(header, position, first_row, rows, None, size))
+    return after, reached, stopped_before
 
 
 def validate(
