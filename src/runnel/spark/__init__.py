@@ -18,12 +18,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from runnel.spark.ingesting import ingest
     from runnel.spark.java import SparkSetupError, find_java
     from runnel.spark.sessions import session
 
-_MODULES = {"SparkSetupError": "java", "find_java": "java", "session": "sessions"}
+_MODULES = {
+    "SparkSetupError": "java",
+    "find_java": "java",
+    "ingest": "ingesting",
+    "session": "sessions",
+}
 
-__all__ = ["SparkSetupError", "find_java", "session"]
+__all__ = ["SparkSetupError", "find_java", "ingest", "session"]
 
 
 def __getattr__(name: str) -> object:

@@ -3,9 +3,6 @@
 Tasks write Parquet files and hand over what they wrote; the driver publishes all of them in one
 commit that names query and batch. Spark makes a new writer for every batch and again for every
 commit, so nothing is kept in one: what a commit must know stands in the messages and in the table.
-
-The number of a batch is not among what `write` is given; it stands in the task's properties, next
-to the identity that Spark gave the checkpoint.
 """
 
 import sys
@@ -18,62 +15,74 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     WriterCommitMessage,
 )
 
 from runnel.spark import lake_options, steps, table_schema
 from runnel.spark.attempts import Attempt, Ledger, Sweeper, exclusive
-from runnel.spark.lake_options import LakeOptions, TableError
+from runnel.spark.lake_options import LakeOptions
 from runnel.spark.lake_table import NONE_YET, LakeTable, Query, open_table
-from runnel.spark.part_files import Destination, PartFiles, WrittenFile, write_all
+from runnel.spark.lake_task import this_task
+from runnel.spark.part_files import PartFiles, WrittenFile, write_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
 NAME: Final = "runnel-lake"
-_BATCH_ID: Final = "streaming.sql.batchId"
-_CHECKPOINT_ID: Final = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task has to say: who it wrote for, under which ledger, and its files."""
+    """What one task has to say: who it wrote for, under which ledgers, its files, their schema."""
 
     query: Query
-    attempt: str
+    attempts: tuple[str, ...]
     files: tuple[WrittenFile, ...]
+    schema: bytes | None
 
 
 class RunnelLake(DataSource):
-    """Registered by `pyspark_runnel_lake`."""
+    """Registered by `pyspark_runnel_lake`. Reading is for direct mode only: see `direct`."""
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
+    def schema(self) -> "StructType":
+        from runnel.spark.direct import FILES
+
+        return FILES
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        """What is wrong with the options is told by the reader: see `RefusingReader`."""
+        from runnel.spark.direct import direct_reader
+        from runnel.spark.streaming import RefusingReader
+
+        try:
+            return direct_reader(self.options)
+        except ValueError as error:
+            return RefusingReader(error)
+
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchLakeWriter":
         return BatchLakeWriter(lake_options.parse(self.options), schema, overwrite)
 
-    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamLakeWriter":
-        return StreamLakeWriter(lake_options.parse(self.options), schema, overwrite)
+    def streamWriter(
+        self, schema: "StructType", overwrite: bool
+    ) -> "StreamLakeWriter | DirectLakeWriter":
+        options = lake_options.parse(self.options)
+        if options.direct:
+            return DirectLakeWriter(options, schema)
+        return StreamLakeWriter(options, schema, overwrite)
 
 
-class _LakeWriter:
-    """What writers of batches and of streams share. Made on the driver, then sent to executors."""
+class _Publisher:
+    """What all writers do on the driver, with nothing but options and messages."""
 
-    def __init__(self, options: LakeOptions, schema: "StructType", overwrite: bool) -> None:
+    def __init__(self, options: LakeOptions, overwrite: bool) -> None:
         self._options = options
         self._overwrite = overwrite
-        self._rows = table_schema.of_rows(schema)
-        self._to: Destination = open_table(options).destination(self._rows)
-
-    def _write(
-        self, batches: "Iterator[pa.RecordBatch]", query: Query, batch: int, task: int
-    ) -> Written:
-        attempt = Attempt.new(query.name, batch)
-        files = PartFiles(self._to, attempt, query.checkpoint, task)
-        return Written(query, attempt.id, tuple(write_all(files, batches)))
 
     def _publish(self, written: Sequence[Written], query: Query | None, batch: int) -> None:
         """One commit, unless it is there already; what other attempts left goes."""
@@ -84,16 +93,24 @@ class _LakeWriter:
             if batch <= last_batch:
                 self._sweep(table, who, last_batch, keep=[])
                 return
-            ids = [message.attempt for message in written]
-            files = [file for message in written for file in message.files]
+            ids = [id_ for message in written for id_ in message.attempts]
             if table.listed:
                 self._sweep(table, who, last_batch, keep=ids)
-            if files or self._overwrite:
-                table.publish(self._rows, files, query, batch, overwrite=self._overwrite)
-                steps.reached("table committed")
+            self._commit(table, written, query, batch)
             self._sweep(table, who, last_batch, keep=ids)
             for id_ in ids:
                 Ledger(table.ledgers, Attempt(who.name, batch, id_)).close()
+
+    def _commit(
+        self, table: LakeTable, written: Sequence[Written], query: Query | None, batch: int
+    ) -> None:
+        files = [file for message in written for file in message.files]
+        schema = next((message.schema for message in written if message.schema), None)
+        if schema is None or not (files or self._overwrite):
+            return
+        rows = table_schema.read(schema)
+        table.publish(rows, files, query, batch, overwrite=self._overwrite)
+        steps.reached("table committed")
 
     def _discard(self, query: Query) -> None:
         """After a failure, which may have come after the commit: the table is asked about each."""
@@ -106,24 +123,7 @@ class _LakeWriter:
         sweeper.sweep(query.name, last_batch, keep, self._options.orphan_age_ms)
 
 
-class StreamLakeWriter(_LakeWriter, DataSourceStreamArrowWriter):
-    """A new one for each batch, and another for its commit."""
-
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        assert task is not None, "write is called in a task"
-        batch = task.getLocalProperty(_BATCH_ID)
-        checkpoint = task.getLocalProperty(_CHECKPOINT_ID)
-        if batch is None or checkpoint is None:
-            raise TableError(
-                "this Spark does not tell tasks which batch they work on, and without that a"
-                " repeated batch could not be seen; PySpark 4.1 and later do"
-            )
-        query = Query(self._options.query_id or checkpoint, checkpoint)
-        return self._write(iterator, query, int(batch), task.partitionId())
-
+class _StreamPublisher(_Publisher):
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
         written = _said(messages)
         if written:
@@ -134,14 +134,48 @@ class StreamLakeWriter(_LakeWriter, DataSourceStreamArrowWriter):
             self._discard(message.query)
 
 
-class BatchLakeWriter(_LakeWriter, DataSourceArrowWriter):
+class StreamLakeWriter(_StreamPublisher, DataSourceStreamArrowWriter):
+    """Rows of a stream. A new one for each batch, and another for its commit."""
+
+    def __init__(self, options: LakeOptions, schema: "StructType", overwrite: bool) -> None:
+        super().__init__(options, overwrite)
+        self._to = open_table(options).destination(table_schema.of_rows(schema))
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+        task = this_task(self._options.query_id)
+        attempt = Attempt.new(task.query.name, task.batch)
+        files = PartFiles(self._to, attempt, task.query.checkpoint, task.number)
+        written = tuple(write_all(files, iterator))
+        return Written(task.query, (attempt.id,), written, self._to.schema)
+
+
+class DirectLakeWriter(_StreamPublisher, DataSourceStreamArrowWriter):
+    """Files of a stream, which tasks of the direct source have written."""
+
+    def __init__(self, options: LakeOptions, schema: "StructType") -> None:
+        from runnel.spark.direct import check_files
+
+        super().__init__(options, overwrite=False)
+        check_files(schema)
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+        from runnel.spark.direct import from_rows
+
+        attempts, files, schema = from_rows(iterator)
+        return Written(
+            this_task(self._options.query_id).query, tuple(attempts), tuple(files), schema
+        )
+
+
+class BatchLakeWriter(_Publisher, DataSourceArrowWriter):
     """One write of a DataFrame: all of it in one commit.
 
     With `queryId` and `batchId` it can be repeated, as `foreachBatch` may do, and counts once.
     """
 
     def __init__(self, options: LakeOptions, schema: "StructType", overwrite: bool) -> None:
-        super().__init__(options, schema, overwrite)
+        super().__init__(options, overwrite)
+        self._to = open_table(options).destination(table_schema.of_rows(schema))
         self._once = options.batch_id is not None and options.query_id is not None
         name = options.query_id if self._once and options.query_id else f"batch-{uuid.uuid4().hex}"
         self._query = Query(name, "batch")
@@ -151,10 +185,14 @@ class BatchLakeWriter(_LakeWriter, DataSourceArrowWriter):
         from pyspark import TaskContext
 
         task = TaskContext.get()
-        return self._write(iterator, self._query, self._batch, task.partitionId() if task else 0)
+        attempt = Attempt.new(self._query.name, self._batch)
+        number = task.partitionId() if task else 0
+        files = PartFiles(self._to, attempt, self._query.checkpoint, number)
+        written = tuple(write_all(files, iterator))
+        return Written(self._query, (attempt.id,), written, self._to.schema)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
-        written = _said(messages) or [Written(self._query, "", ())]
+        written = _said(messages) or [Written(self._query, (), (), self._to.schema)]
         self._publish(written, self._query if self._once else None, self._batch)
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:

@@ -29,7 +29,8 @@ _OWN: Final = (
     "orphanAge",
     "mode",
 )
-_SPARKS: Final = ("path", "checkpointLocation", "queryName", "outputMode", "header")
+_SPARKS: Final = ("path", "checkpointLocation")
+_KNOWN: Final = {name.lower(): name for name in (*_OWN, *_SPARKS)}
 _CATALOG: Final = "catalog."
 
 
@@ -88,14 +89,16 @@ def parse(options: Mapping[str, str]) -> LakeOptions:
     )
 
 
+def is_known(name: str) -> bool:
+    return name.lower() in _KNOWN or name.lower().startswith(_CATALOG)
+
+
 def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in (*_OWN, *_SPARKS)}
     for name in given:
-        if name in known or name.startswith(_CATALOG):
-            continue
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {known[near[0]]}?" if near else f": {', '.join(_OWN)} are known"
-        raise TableError(f"runnel-lake has no option {name}{hint}")
+        if not is_known(name):
+            near = difflib.get_close_matches(name, _KNOWN, n=1)
+            hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"there are {', '.join(_OWN)}"
+            raise TableError(f"runnel-lake has no option {name}; {hint}")
 
 
 def _columns(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from runnel.spark.attempts import FOLDER
 from runnel.spark.lake_options import LakeOptions, TableError
 from runnel.spark.part_files import Destination, WrittenFile
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NONE_YET: Final = -1
+CHECKPOINT: Final = "checkpoint"
+"""Below `_runnel`, where Spark makes it before anybody has looked at the table."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +122,10 @@ def check_folder(folder: Path, format_: str) -> None:
     """A folder that is something else is not made a table of."""
     if folder.exists() and not folder.is_dir():
         raise TableError(f"table={folder} is a file; name a folder that is empty or new")
-    if not folder.is_dir() or (folder / "_runnel").is_dir():
+    ours = folder / FOLDER
+    if not folder.is_dir() or (ours.is_dir() and any(e.name != CHECKPOINT for e in ours.iterdir())):
         return
-    strangers = sorted(entry.name for entry in folder.iterdir())
+    strangers = sorted(entry.name for entry in folder.iterdir() if entry != ours)
     if strangers:
         raise TableError(
             f"table={folder} is no {format_} table but has {', '.join(strangers[:3])} in it; name a"

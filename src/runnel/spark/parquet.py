@@ -60,11 +60,10 @@ class ParquetLakeTable:
         )
 
     def _fit(self, rows: "pa.Schema") -> "tuple[pa.Schema, list[pa.Field], tuple[str, ...]]":
-        import pyarrow as pa
 
         asked = self._options.partition_by
         try:
-            there = pa.ipc.read_schema(pa.py_buffer((self.ledgers / _SCHEMA).read_bytes()))
+            there = table_schema.read((self.ledgers / _SCHEMA).read_bytes())
         except FileNotFoundError:
             return rows, [], asked
         names = (there.metadata or {}).get(_PARTITIONED, b"").decode()
@@ -127,7 +126,7 @@ class ParquetLakeTable:
 
         path = self.ledgers / _SCHEMA
         _, added, partition_by = self._fit(rows)
-        there = list(pa.ipc.read_schema(pa.py_buffer(path.read_bytes()))) if path.exists() else rows
+        there = list(table_schema.read(path.read_bytes())) if path.exists() else rows
         schema = pa.schema([*there, *added], {_PARTITIONED: ",".join(partition_by)})
         self.ledgers.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f".{uuid.uuid4().hex}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runnel.spark import steps
+from runnel.spark import steps, table_schema
 from runnel.spark.attempts import Attempt, Ledger
 from runnel.spark.file_stats import delta_stats
 from runnel.spark.lake_options import TableError
@@ -57,11 +57,6 @@ class Destination:
     compression: str = "snappy"
     target_file_bytes: int = 128 << 20
 
-    def rows_schema(self) -> "pa.Schema":
-        import pyarrow as pa
-
-        return pa.ipc.read_schema(pa.py_buffer(self.schema))
-
 
 class PartFiles:
     """The files of one attempt; `write` for each batch, then `finish` or `discard`."""
@@ -69,7 +64,7 @@ class PartFiles:
     def __init__(self, to: Destination, attempt: Attempt, checkpoint: str, task: int) -> None:
         self.folder = to.folder
         self._to = to
-        self._schema = to.rows_schema()
+        self._schema = table_schema.read(to.schema)
         self._ledger = Ledger(Path(to.ledgers), attempt)
         who = f"{mark(attempt.query)}-{mark(checkpoint)}-{attempt.batch:010d}"
         self._stem = f"part-{who}-{task:05d}-{attempt.id[:12]}"

@@ -96,6 +96,12 @@ def plain(type_: "pa.DataType") -> "pa.DataType":
     return type_
 
 
+def read(serialized: bytes) -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(serialized))
+
+
 def plain_schema(schema: "pa.Schema") -> "pa.Schema":
     import pyarrow as pa
 
