@@ -13,11 +13,11 @@ NOT_COMPILED := $(foreach name,bench_* cli_* client_* docstrings_* first_minutes
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench compat e2e deploy plugin docs planted faults lock clean try readme
+.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 setup: $(STAMP) ## make the environment in .venv
 
@@ -109,6 +109,10 @@ faults: compiled ## the long fault suites: 1000 seeds, kill -9, exactly-once cop
 
 bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(ARGS)
+
+bench-spark: compiled ## Spark's own Kafka connector and Runnel's source (QUICK=1, ONLY=local; needs mvn)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.spark.run $(if $(filter-out 0,$(QUICK)),--quick) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(ARGS)
 
 compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="--only matrix:franz-go")

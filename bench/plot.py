@@ -152,10 +152,16 @@ def main() -> int:
     parser.add_argument("results", type=Path)
     parser.add_argument("picture", type=Path)
     options = parser.parse_args()
-    lines = [json.loads(line) for line in options.results.read_text().splitlines()]
-    options.picture.parent.mkdir(parents=True, exist_ok=True)
-    options.picture.write_text(svg(lines))
+    draw(options.results, options.picture)
     return 0
+
+
+def draw(results: Path, picture: Path) -> Path:
+    """Returns the picture's path."""
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_text(svg(lines))
+    return picture
 
 
 if __name__ == "__main__":
