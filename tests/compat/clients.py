@@ -26,6 +26,7 @@ class Program(NamedTuple):
     name: str
     command: Callable[[], list[str]]  # does its set-up first; the broker's address is appended
     needs: tuple[str, ...]  # the programs without which it cannot run
+    patience_s: float = 300.0  # of a suite
 
     def missing(self) -> str:
         """What this machine lacks for it, or nothing."""
@@ -192,6 +193,9 @@ BROKER_SUITES.append(
     Program(
         "from-kafka", lambda: _here("tests.compat.migration.migration_suite"), ("java", "mvn", "jq")
     )
+)
+BROKER_SUITES.append(
+    Program("spark", lambda: _here("tests.compat.spark.spark_suite"), ("java", "mvn"), 1200.0)
 )
 BROKER_SUITES += [
     Program(f"docs-{page}", partial(_page, page), needs) for page, needs in LANGUAGE_PAGES.items()

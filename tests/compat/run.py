@@ -20,7 +20,6 @@ from tests.compat.matrix import FAIL, NOT_APPLICABLE, SKIPPED, Row, print_matrix
 from tests.support.kafka_tools import ROOT, KafkaBroker, KafkaToolError
 from tests.support.process import BrokerProcess
 
-SUITE_TIMEOUT_S = 300.0
 MATRIX = "matrix"  # all drivers; `matrix:NAME` is one of them
 NAMES = [
     *(suite.name for suite in [*SUITES, *BROKER_SUITES]),
@@ -51,7 +50,7 @@ def run_suite(suite: Program, argument: str) -> list[Check]:
     try:
         command = [*suite.command(), argument]
         done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=SUITE_TIMEOUT_S
+            command, cwd=ROOT, capture_output=True, text=True, timeout=suite.patience_s
         )
     except (KafkaToolError, subprocess.TimeoutExpired) as error:
         return [Check(suite.name, "run to the end", False, str(error)[-500:])]

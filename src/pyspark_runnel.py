@@ -1,0 +1,5 @@
+"""Makes `format("runnel")` known: PySpark imports every top-level module named `pyspark_*`."""
+
+from runnel.spark.source import RunnelDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]
