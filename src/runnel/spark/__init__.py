@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from runnel.spark.ingesting import ingest
     from runnel.spark.java import SparkSetupError, find_java
+    from runnel.spark.lag import LagListener
     from runnel.spark.sessions import session
 
 _MODULES = {
+    "LagListener": "lag",
     "SparkSetupError": "java",
     "find_java": "java",
     "ingest": "ingesting",
     "session": "sessions",
 }
 
-__all__ = ["SparkSetupError", "find_java", "ingest", "session"]
+__all__ = ["LagListener", "SparkSetupError", "find_java", "ingest", "session"]
 
 
 def __getattr__(name: str) -> object:
