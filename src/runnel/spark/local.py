@@ -113,10 +113,12 @@ class _Reader:
             if isinstance(self._visible, Committed):
                 self._visible.read_from(slot)
             yield from self._of(segment, segment.position_near(self.offset) if slot == 0 else 0)
+            segment.close()
             slot += 1
 
     def _of(self, segment: MappedSegment, position: int) -> "Iterator[pa.RecordBatch]":
         while self.offset < self._end:
+            segment.read_up_to(position)
             header = segment.header_at(position)
             if header is None:
                 return  # the end of the file, or of what was written of it

@@ -12,6 +12,7 @@ the process. Below the high watermark nothing is ever cut.
 
 import mmap
 from contextlib import suppress
+from functools import cached_property
 from typing import Final
 
 from runnel.ports import Disk
@@ -22,7 +23,9 @@ from runnel.types import TopicId
 from runnel.wire.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_is_right
 
 OPEN_FILES_MAX: Final = 256  # of one range at a time; what follows is opened when it is reached
+LET_GO_BYTES: Final = 64 << 20
 TRIES_MAX: Final = 5  # to open what a compaction is replacing
+_REFUSED: Final = (AttributeError, OSError, ValueError)  # advice that this system does not take
 
 
 class GoneError(Exception):
@@ -38,15 +41,37 @@ class MappedSegment:
         self.base_offset = name.base_offset
         self._disk = disk
         self._index_path = f"{folder}/{name.name(INDEX)}"
-        file = disk.open(self.path)
-        size = file.size()
-        self.data = memoryview(b"")
-        if size:
-            mapped = mmap.mmap(file.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
-            with suppress(AttributeError, OSError):  # not on every system
-                mapped.madvise(mmap.MADV_SEQUENTIAL)
-            self.data = memoryview(mapped)
-        self.index = self._read_index()
+        self._file = disk.open(self.path)
+        self._size = self._file.size()
+        self._mapped: mmap.mmap | None = None
+        self._let_go_up_to = 0
+        self._index = self._read_index()
+
+    @cached_property
+    def data(self) -> memoryview:
+        """All of it, mapped when first asked for: address space may be limited. Raises OSError."""
+        if not self._size:
+            return memoryview(b"")
+        self._mapped = mmap.mmap(self._file.fileno(), self._size, mmap.MAP_SHARED, mmap.PROT_READ)
+        with suppress(*_REFUSED):
+            self._mapped.madvise(mmap.MADV_SEQUENTIAL)
+        return memoryview(self._mapped)
+
+    def read_up_to(self, position: int) -> None:
+        """What lies before need not count as memory of this process any more."""
+        if self._mapped is not None and position - self._let_go_up_to > LET_GO_BYTES:
+            position -= position % mmap.PAGESIZE
+            with suppress(*_REFUSED):
+                self._mapped.madvise(
+                    mmap.MADV_DONTNEED, self._let_go_up_to, position - self._let_go_up_to
+                )
+            self._let_go_up_to = position
+
+    def close(self) -> None:
+        """Whatever still looks at `data` keeps the mapping."""
+        self.__dict__.pop("data", None)
+        self._mapped = None
+        self._file.close()
 
     def _read_index(self) -> bytes:
         """None is needed: then the batches are walked from the first on."""
@@ -56,7 +81,7 @@ class MappedSegment:
 
     def position_near(self, offset: int) -> int:
         """A batch starts here, and all that end before it end before `offset`."""
-        position = position_in(self.index, self.base_offset, offset)
+        position = position_in(self._index, self.base_offset, offset)
         header = self.header_at(position) if position > 0 else None
         if (
             header is None

@@ -9,6 +9,7 @@ from runnel.errors import RunnelError
 from runnel.spark.fetching import Fetched, fetched
 from runnel.spark.local import open_range
 from runnel.spark.losses import ReadError
+from runnel.spark.memory import keep_freed
 from runnel.spark.ranges import Range, Scan
 from runnel.spark.rows import RowBuilder
 
@@ -21,6 +22,7 @@ def read(scan: Scan, piece: Range) -> "Iterator[pa.RecordBatch]":
 
     Raises ReadError, which names topic, partition and offset.
     """
+    keep_freed()
     found = open_range(scan, piece)
     return read_from_broker(scan, piece) if found is None else found
 
