@@ -1,19 +1,22 @@
 """Running a Spark program while something is killed at a step of a batch, until it has finished.
 
-The program is a process of its own that exits with 0 once it has taken in all there is; it calls
-`tell_pids` when its session is there. What dies is started again, as an operator or a supervisor
-would: the program after a failure, the broker after its death. Steps are told by the product
+The program is a process of its own that calls `serve` with what takes in all there is, and is told
+to do so again and again. What dies is started again, as an operator or a supervisor would: the
+program or its query after a failure, the broker after its death. Steps are told by the product
 (`runnel.spark.steps`), but for `CHECKPOINT_WRITTEN`, which is seen in the checkpoint's folder.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import psutil
 
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
 
 VICTIMS: Final = ("driver", "worker", "broker")
 CHECKPOINT_WRITTEN: Final = "checkpoint written"
-STARTS_MAX: Final = 6
-RUN_TIMEOUT_S: Final = 240.0
+DONE: Final = "done"
+TRIES_MAX: Final = 6
+TRY_TIMEOUT_S: Final = 300.0
 POLL_S: Final = 0.01
 
 
@@ -39,7 +43,7 @@ class Fault(NamedTuple):
 
 class Outcome(NamedTuple):
     struck: bool
-    starts: int
+    tries: int
     seconds: float
 
 
@@ -47,38 +51,69 @@ class FaultError(Exception):
     """The program did not finish; holds the end of what it said."""
 
 
-def tell_pids(spark: "SparkSession") -> None:
-    """In the program: who is to be killed when it is the driver's turn, the JVM first."""
-    gateway = spark.sparkContext._gateway
+def serve(spark: "SparkSession", run: Callable[[], None]) -> None:
+    """In the program: run at every line of standard input, and say how it went in a file."""
     folder = Path(os.environ[hook.FOLDER_VARIABLE])
-    jvm = gateway.java_process.pid  # type: ignore[union-attr]  # py4j's, which has no types
-    (folder / hook.DRIVER_PIDS).write_text(f"{jvm} {os.getpid()}")
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    (folder / hook.DRIVER_PIDS).write_text(f"{gateway.proc.pid} {os.getpid()}")
+    for line in sys.stdin:
+        try:
+            run()
+            told = DONE
+        except Exception as error:  # noqa: BLE001  # a query fails with whatever its parts raise
+            told = f"{type(error).__name__}: {error}"
+            print(f"----- {told}", file=sys.stderr, flush=True)
+        reply = folder / f"reply-{line.strip()}"
+        reply.with_suffix(".part").write_text(told)
+        reply.with_suffix(".part").rename(reply)
 
 
 class Harness:
-    """One broker and one folder for a series of faults."""
+    """One broker, one program and one folder for a series of faults. Use it as a context manager.
 
-    def __init__(self, folder: Path, broker: BrokerProcess) -> None:
+    `program` is what follows `python`.
+    """
+
+    def __init__(
+        self, folder: Path, broker: BrokerProcess, program: Sequence[str], checkpoint: Path
+    ) -> None:
         self.folder = folder
         self._broker = broker
+        self._program = program
+        self._checkpoint = checkpoint
+        self._process: subprocess.Popen[bytes] | None = None
+        self._runs = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def run(self, program: Sequence[str], fault: Fault | None, checkpoint: Path) -> Outcome:
-        """`program` is what follows `python`. Raises FaultError if it does not come to its end."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def run(self, fault: Fault | None) -> Outcome:
+        """Until the program has taken in all there is. Raises FaultError if it cannot."""
         self._arm(fault)
-        watched = checkpoint if fault is not None and fault.step == CHECKPOINT_WRITTEN else None
-        committed = _commits(checkpoint)
-        began, starts = time.monotonic(), 0
+        watched = fault is not None and fault.step == CHECKPOINT_WRITTEN
+        committed = _commits(self._checkpoint)
+        began, tries = time.monotonic(), 0
         while True:
-            starts += 1
-            code = self._start(program, watched, committed, fault)
-            if code == 0:
+            tries += 1
+            told = self._try(fault if watched else None, committed)
+            if told == DONE:
                 break
-            if starts == STARTS_MAX:
-                raise FaultError(f"{fault}: ended with {code} {starts} times:\n{self._said()}")
+            watched = watched and (self.folder / hook.ARMED).exists()
+            if tries == TRIES_MAX:
+                raise FaultError(f"{fault}: {tries} times:\n{told}\n{self._said()}")
         struck = fault is not None and not (self.folder / hook.ARMED).exists()
         (self.folder / hook.ARMED).unlink(missing_ok=True)
-        return Outcome(struck, starts, time.monotonic() - began)
+        return Outcome(struck, tries, time.monotonic() - began)
 
     def _arm(self, fault: Fault | None) -> None:
         for path in self.folder.glob(f"{hook.COUNTED}-*"):
@@ -88,9 +123,34 @@ class Harness:
         if fault is not None:
             (self.folder / hook.ARMED).write_text(json.dumps(fault._asdict()))
 
-    def _start(
-        self, program: Sequence[str], watched: Path | None, committed: set[str], fault: Fault | None
-    ) -> int:
+    def _try(self, watched: Fault | None, committed: set[str]) -> str:
+        """What the program said in the end, or that it is dead."""
+        process = self._process or self._start()
+        self._runs += 1
+        reply = self.folder / f"reply-{self._runs}"
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(f"{self._runs}\n".encode())
+            process.stdin.flush()
+        deadline = time.monotonic() + TRY_TIMEOUT_S
+        while not reply.exists():
+            if process.poll() is not None:
+                self._end()
+                break
+            if not self._broker.is_running:
+                self._revive()
+            if watched is not None and _commits(self._checkpoint) - committed:
+                self._strike_from_outside(watched.victim)
+                watched = None
+            if time.monotonic() > deadline:
+                self._end()
+                raise FaultError(f"not done in {TRY_TIMEOUT_S} s:\n{self._said()}")
+            time.sleep(POLL_S)
+        if not self._broker.is_running:
+            self._revive()
+        return reply.read_text() if reply.exists() else "the program is dead"
+
+    def _start(self) -> "subprocess.Popen[bytes]":
         environ = {
             **os.environ,
             steps.VARIABLE: hook.HOOK,
@@ -99,25 +159,31 @@ class Harness:
             "PYSPARK_PYTHON": sys.executable,
         }
         with (self.folder / "program.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, *program], env=environ, stdout=log, stderr=log, cwd=self.folder
+            self._process = subprocess.Popen(
+                [sys.executable, *self._program],
+                env=environ,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
             )
-        deadline = time.monotonic() + RUN_TIMEOUT_S
-        try:
-            while (code := process.poll()) is None:
-                if not self._broker.is_running:
-                    self._revive()
-                if watched is not None and fault is not None and _commits(watched) - committed:
-                    self._strike_from_outside(fault.victim)
-                    watched = None
-                if time.monotonic() > deadline:
-                    raise FaultError(f"{fault}: not done in {RUN_TIMEOUT_S} s:\n{self._said()}")
-                time.sleep(POLL_S)
-        finally:
-            _end_family(process.pid)
-        if not self._broker.is_running:
-            self._revive()
-        return code
+        return self._process
+
+    def _end(self) -> None:
+        """The program, and what a killed driver has left behind, by process id."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        family = [] if process.poll() is not None else _family(process.pid)
+        pids = self.folder / hook.DRIVER_PIDS
+        if pids.exists():
+            family += [int(pid) for pid in pids.read_text().split()]
+            pids.unlink()
+        hook.kill_all([*family, process.pid] if process.poll() is None else family)
+        process.wait()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
 
     def _revive(self) -> None:
         self._broker.wait()
@@ -133,7 +199,7 @@ class Harness:
         if victim == "broker":
             pids = [self._broker.pid]
         elif victim == "worker":
-            pids = [child.pid for child in psutil.Process(pids[0]).children(recursive=True)]
+            pids = _family(pids[0])
         hook.kill_all(pids)
 
     def _said(self) -> str:
@@ -150,19 +216,15 @@ def _commits(checkpoint: Path) -> set[str]:
     )
 
 
-def _end_family(pid: int) -> None:
-    """What a killed driver left behind, by process id: the JVM leads no group of its own."""
+def _family(pid: int) -> list[int]:
     try:
-        family = psutil.Process(pid).children(recursive=True)
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
-        return
-    hook.kill_all([child.pid for child in family])
+        return []
 
 
 def difference(wanted: Iterable[bytes], found: Iterable[bytes]) -> tuple[int, int]:
     """How many rows are lost, and how many are there too often."""
-    from collections import Counter
-
     left, right = Counter(wanted), Counter(found)
     return (left - right).total(), (right - left).total()
 

@@ -211,7 +211,10 @@ class Decisions:
 
     def _check_policy(self) -> None:
         key = "cleanup.policy"
-        rows = admin.describe_configs(self._cluster, admin.ResourceType.TOPIC, self.name, [key])
+        kind = admin.ResourceType.TOPIC
+        rows = self._cluster.retried(
+            lambda: admin.describe_configs(self._cluster, kind, self.name, [key]), reconnect=True
+        )
         policy = rows[0].value if rows else "compact"
         if policy != "compact":
             raise SinkError(

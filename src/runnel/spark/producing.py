@@ -118,7 +118,7 @@ class Producing:
         return _with_given(lanes, rows, count)
 
     def _open(self, topic: str) -> Target:
-        leaders = self._cluster.leaders(topic, create=True)
+        leaders = self._cluster.leaders(topic, create=True, reconnect=True)
         payloads = Payloads(len(leaders), self._options.batch_bytes)
         topic_id = self._cluster.topic(topic).topic_id
         keyless = self._first_lane % len(leaders)

@@ -7,7 +7,7 @@ batch of a stream, and another for its commit; nothing is kept between them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+BATCH_PATIENCE_S: Final = 10.0  # somebody may be waiting for the error
+
 
 def batch_writer(
     options: Mapping[str, str], schema: "StructType", overwrite: bool
@@ -40,7 +42,7 @@ def batch_writer(
             " the topic's records first"
         )
     checked = sink_options(options, schema, streaming=False)
-    ensure_topic(checked)
+    ensure_topic(checked, BATCH_PATIENCE_S)
     return ExactlyOnceBatchWriter(checked) if checked.exactly_once else BatchWriter(checked)
 
 
@@ -51,24 +53,24 @@ def stream_writer(
     Spark's Kafka sink. Raises as `batch_writer` does.
     """
     checked = sink_options(options, schema, streaming=True)
-    ensure_topic(checked)
+    ensure_topic(checked, checked.delivery_timeout_s)
     return ExactlyOnceStreamWriter(checked) if checked.exactly_once else StreamWriter(checked)
 
 
-def ensure_topic(options: SinkOptions) -> None:
-    """On the driver, before there are tasks: the topic is there, or made by the broker."""
+def ensure_topic(options: SinkOptions, patience_s: float) -> None:
+    """On the driver, before there are tasks: the topic is there, or made by the broker.
+
+    A broker that is away may come back: a stream waits for it as long as its tasks would.
+    """
     if options.topic is None:
         return
-    cluster = connections.take(options.client, _PATIENCE_MS)
+    cluster = connections.take(options.client, int(patience_s * 1000))
     try:
-        cluster.leaders(options.topic, create=True)
+        cluster.leaders(options.topic, create=True, reconnect=True)
     except ClientError as error:
         cluster.close()
         raise SinkError(f"cannot write to topic {options.topic}: {error}") from None
     connections.give_back(options.client, cluster)
-
-
-_PATIENCE_MS = 60_000
 
 
 @dataclass
