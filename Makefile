@@ -13,7 +13,7 @@ NOT_COMPILED := $(foreach name,bench_* cli_* client_* docstrings_* first_minutes
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark compat e2e deploy plugin docs planted faults lock clean try readme
+.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -106,6 +106,9 @@ faults: compiled ## the long fault suites: 1000 seeds, kill -9, exactly-once cop
 	PYTHONPATH=$(COMPILED) KILL_CYCLES=20 $(BIN)/python -m pytest -q -s tests/integration/kill_test.py
 	$(BIN)/python -m pytest -q -s tests/unit/storage/torn_tail_test.py
 	$(BIN)/python -m tests.planted.run
+
+spark-faults: compiled ## Spark, exactly once: kill -9 of each victim at each step, then SEEDS more
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.spark_faults.topics --seeds $(or $(SEEDS),20) $(ARGS)
 
 bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \
