@@ -2,8 +2,8 @@
 
 Four things are compiled: the record decoder and the encoder of columns, which are Cython and have
 Python twins; the codecs of produce and fetch, Cython written by `tools/hot_codecs.py`; the modules
-of the produce and fetch walks, plain typed Python that goes through mypyc; and the client's messages
-and deliveries, the same Python files through Cython, with types that `tools/client_types.py` adds.
+of the produce and fetch walks, plain typed Python that goes through mypyc; and messages and
+deliveries of the client, the same files through Cython, with types of `tools/client_types.py`.
 An editable install (`make setup`) leaves all but the first as source, so that an edit is never
 shadowed by an older binary; a wheel, `make run` and `make bench` have them compiled
 (docs/adr/0010, docs/adr/0039).
