@@ -13,7 +13,6 @@ from pyspark.sql import functions as f
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.group_offsets import committed_offsets
 from runnel.spark import LagListener
-from runnel.spark.source import RunnelDataSource
 from tests.support.command import Runnel
 from tests.support.process import BrokerProcess
 
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
 
 T0_MS = 1_700_000_000_000
 Read = Callable[..., "DataFrame"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered(spark: "SparkSession") -> None:
-    spark.dataSource.register(RunnelDataSource)
 
 
 @pytest.fixture

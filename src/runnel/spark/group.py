@@ -23,6 +23,7 @@ from runnel.types import TopicPartition
 NOTE: Final = "runnel-initial"
 PROGRESS_TIMEOUT_S: Final = 5.0  # for what only informs
 PAUSE_AFTER_FAILURE_S: Final = 30.0
+TELL_ALL_S: Final = 3600.0
 _log: Final = logging.getLogger(__name__)
 
 
@@ -41,7 +42,8 @@ class QueryGroup:
             client_id=client.get("client.id") or CLIENT_ID,
             timeout_s=self._timeout_s,
         )
-        self._told: Mapping[TopicPartition, int] = {}
+        self._told: dict[TopicPartition, int] = {}
+        self._told_all_at = 0.0
         self._quiet_until = 0.0
 
     def initial(self) -> Offsets | None:
@@ -79,21 +81,24 @@ class QueryGroup:
             raise self._failure(error) from None
 
     def advance(self, offsets: Offsets) -> None:
-        """All before these is done with. Never fails: what goes wrong is logged."""
-        now = time.monotonic()
-        if (
-            offsets.by_partition == self._told
-            or not offsets.by_partition
-            or now < self._quiet_until
-        ):
+        """All before these is done with. Never fails: what goes wrong is logged.
+
+        Offsets that stay the same are committed once in an hour, lest the broker let them expire.
+        """
+        now, done = time.monotonic(), offsets.by_partition
+        if self._commits and now - self._told_all_at > TELL_ALL_S:
+            self._told.clear()
+            self._told_all_at = now
+        fresh = {at: offset for at, offset in done.items() if self._told.get(at) != offset}
+        if not fresh or now < self._quiet_until:
             return
         self._cluster.timeout_s = PROGRESS_TIMEOUT_S
         try:
             if self._commits:
-                commit_offsets(self._cluster, self._group, offsets.by_partition)
+                commit_offsets(self._cluster, self._group, fresh)
             elif not self._told:  # what was kept is done with
-                delete_offsets(self._cluster, self._group, offsets.by_partition)
-            self._told = dict(offsets.by_partition)
+                delete_offsets(self._cluster, self._group, fresh)
+            self._told |= fresh
         except ClientError as error:
             self._quiet_until = time.monotonic() + PAUSE_AFTER_FAILURE_S
             _log.warning("offsets are not committed to group %s: %s", self._group, error)

@@ -1,9 +1,12 @@
 """From the start and end of a micro-batch to ranges: partitions that came, went or were made anew.
 
 Partitions that came since are read from their beginning, which is asked for once and remembered.
-Whether offsets have expired is asked at the first batch of a run, when a query may have been down
-for long; later on the tasks notice it themselves.
+Whether offsets have expired, or a planned batch is of a topic that was made anew, is asked at the
+first batch of a run, when a query may have been down for long; later on the tasks notice it
+themselves.
 """
+
+from collections.abc import Callable, Mapping
 
 from runnel.spark.assignment import Logs
 from runnel.spark.offsets import OffsetMap, Offsets, listed
@@ -16,9 +19,17 @@ from runnel.types import TopicPartition
 class StreamRanges:
     """Remembers the beginnings of new partitions, and the last answer."""
 
-    def __init__(self, logs: Logs, splitting: Splitting, *, fails: bool) -> None:
+    def __init__(
+        self,
+        logs: Logs,
+        splitting: Splitting,
+        topic_ids: Callable[[], Mapping[str, str]],
+        *,
+        fails: bool,
+    ) -> None:
         self._logs = logs
         self._splitting = splitting
+        self._topic_ids = topic_ids  # as they are now
         self._fails = fails
         self._firsts: dict[tuple[TopicPartition, str], int] = {}
         self._last: tuple[Offsets, Offsets, list[Range]] | None = None
@@ -26,14 +37,7 @@ class StreamRanges:
 
     def starts(self, start: Offsets, end: Offsets) -> OffsetMap:
         """Where each partition of `end` begins. Raises DataLossError."""
-        anew = set(recreated(start.topic_ids, end.topic_ids))
-        for topic in sorted(anew):
-            report_loss(
-                self._fails,
-                f"topic {topic} was deleted and made anew: its id was {start.topic_ids[topic]} and"
-                f" is {end.topic_ids[topic]}, the offsets of the checkpoint mean nothing in it",
-                "to read it from its beginning, start the query with a new checkpoint and queryId",
-            )
+        anew = self._made_anew(start, end.topic_ids)
         gone = start.by_partition.keys() - end.by_partition.keys()
         if gone:
             report_loss(self._fails, f"{listed(gone)} have been deleted")
@@ -45,32 +49,46 @@ class StreamRanges:
                 report_loss(
                     self._fails, f"Added partition {at} starts from {firsts[at]} instead of 0."
                 )
-        return {
+        starts = {
             at: firsts[at] if at in fresh else start.by_partition[at] for at in end.by_partition
         }
+        for at, offset in starts.items():
+            if offset > end.by_partition[at]:
+                report_loss(
+                    self._fails,
+                    f"Partition {at} offset was changed from {offset} to {end.by_partition[at]}."
+                    " This could be either 1) a user error that the start offset is set beyond"
+                    " available offset when starting query, or 2) the kafka topic-partition is"
+                    " deleted and re-created.",
+                )
+        return starts
 
     def between(self, start: Offsets, end: Offsets) -> list[Range]:
         """What tasks read. Raises DataLossError."""
         if self._last is not None and self._last[:2] == (start, end):
             return self._last[2]
-        starts = self.starts(start, end)
-        ends = end.by_partition
-        for at, offset in starts.items():
-            if offset > ends[at]:
-                report_loss(
-                    self._fails,
-                    f"Partition {at} offset was changed from {offset} to {ends[at]}. This could be"
-                    " either 1) a user error that the start offset is set beyond available offset"
-                    " when starting query, or 2) the kafka topic-partition is deleted and"
-                    " re-created.",
-                )
+        if not self._is_checked:
+            self._made_anew(end, self._topic_ids())
+        starts, ends = self.starts(start, end), end.by_partition
         if not self._is_checked:
             read = {at: offset for at, offset in starts.items() if offset < ends[at]}
-            starts = {**starts, **check_kept(self._logs, read, "checkpoint", fails=self._fails)}
+            kept = check_kept(self._logs, read, "offsets to go on from", fails=self._fails)
+            starts = {**starts, **kept}
             self._is_checked = True
         found = self._splitting.split(ranges_between(starts, ends))
         self._last = (start, end, found)
         return found
+
+    def _made_anew(self, was: Offsets, now: Mapping[str, str]) -> set[str]:
+        found = recreated(was.topic_ids, now)
+        for topic in found:
+            report_loss(
+                self._fails,
+                f"topic {topic} was deleted and made anew: its id was {was.topic_ids[topic]} and is"
+                f" {now[topic]}, the offsets of the checkpoint mean nothing in it",
+                "to read it from its beginning, start the query with a new checkpoint and queryId",
+            )
+        return set(found)
 
     def _beginnings(self, fresh: set[TopicPartition], end: Offsets) -> OffsetMap:
         keys = {at: (at, end.topic_ids.get(at.topic, "")) for at in fresh}

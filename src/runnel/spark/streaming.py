@@ -144,7 +144,12 @@ class _Driver:
             options.client, options.group, options.fingerprint, commits=options.commit_group
         )
         splitting = Splitting(options.min_partitions, options.max_records_per_partition)
-        self._ranges = StreamRanges(self._logs, splitting, fails=options.fail_on_data_loss)
+        self._ranges = StreamRanges(
+            self._logs,
+            splitting,
+            lambda: self._assignment(must_exist=False).topic_ids,
+            fails=options.fail_on_data_loss,
+        )
         self._admission = Admission(options)
         self._initial: Offsets | None = None
         self._is_draining = False

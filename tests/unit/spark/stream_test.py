@@ -42,7 +42,7 @@ def start(servers: str) -> Iterator[Start]:
     queries: list[Query] = []
 
     def begin(topic: str, **options: object) -> Query:
-        given = {"subscribe": topic, "queryId": topic, **options}
+        given = {**({"subscribe": topic} if topic else {}), "queryId": topic, **options}
         queries.append(Query(servers, given))
         return queries[-1]
 
@@ -301,6 +301,41 @@ def test_a_topic_made_anew_is_noticed_though_it_is_longer_than_before(
     made_anew(servers, "phoenix", 7)
     with pytest.raises(DataLossError, match="topic phoenix was deleted and made anew"):
         query.batch()
+
+
+def test_a_planned_batch_is_not_read_from_a_topic_made_anew(servers: str, start: Start) -> None:
+    make_topic(servers, "replay-anew")
+    send(servers, "replay-anew", numbered(3))
+    query = start("replay-anew", startingOffsets="earliest")
+    assert query.plan()
+    planned = query.planned
+    query.stop()
+    made_anew(servers, "replay-anew", 7)
+    again = start("replay-anew", startingOffsets="earliest")
+    again.start, again.planned = planned[0] if planned else None, planned
+    with pytest.raises(DataLossError, match="topic replay-anew was deleted and made anew"):
+        again.run()
+
+
+def test_a_log_that_is_shorter_than_what_was_read_is_told_before_a_batch_is_planned(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "shorter")
+    send(servers, "shorter", numbered(3))
+    query = start("shorter", **{"fetchOffset.numRetries": "1"})
+    query.start = '{"shorter":{"0":9}}'
+    with pytest.raises(DataLossError, match="shorter-0 offset was changed from 9 to 3"):
+        query.plan()
+
+
+def test_a_pattern_takes_up_topics_that_come_later(servers: str, start: Start) -> None:
+    make_topic(servers, "later-1")
+    query = start("", subscribePattern="^later-", queryId="later")
+    assert not query.plan()
+    make_topic(servers, "later-2")
+    send(servers, "later-2", numbered(2))
+    rows = query.batch() or []
+    assert [(row["topic"], row["offset"]) for row in rows] == [("later-2", 0), ("later-2", 1)]
 
 
 def test_a_topic_made_anew_is_read_from_its_beginning_if_loss_is_allowed(
