@@ -1,9 +1,10 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
-Four things are compiled: the record decoder and the encoder of columns, which are Cython and have
-Python twins; the codecs of produce and fetch, Cython written by `tools/hot_codecs.py`; the modules
-of the produce and fetch walks, plain typed Python that goes through mypyc; and messages and
-deliveries of the client, the same files through Cython, with types of `tools/client_types.py`.
+Four things are compiled: the record decoder, the encoder of columns and what coordinators write,
+which are Cython and have Python twins; the codecs of produce and fetch, Cython written by
+`tools/hot_codecs.py`; the modules of the produce and fetch walks, plain typed Python that goes
+through mypyc; and the client's messages and deliveries, the same Python files through Cython, with
+types that `tools/client_types.py` adds.
 An editable install (`make setup`) leaves all but the first as source, so that an edit is never
 shadowed by an older binary; a wheel, `make run` and `make bench` have them compiled
 (docs/adr/0010, docs/adr/0039).
@@ -17,6 +18,7 @@ from setuptools import Extension, setup
 
 DECODER = Path("src/runnel/native/_records.pyx")
 ENCODER = Path("src/runnel/native/_payloads.pyx")
+JOURNAL = Path("src/runnel/native/_journal.pyx")
 HOT_MODULES = (
     "broker/buffers",
     "broker/client_batch",
@@ -49,7 +51,6 @@ HOT_MODULES = (
     "coordinator/runtime",
     "coordinator/timers",
     "metrics",
-    "native/journal_batch",
     "native/journal_reading",
     "storage/batches",
     "storage/epochs",
@@ -73,6 +74,7 @@ HOT_MODULES = (
 def extensions() -> list[Extension]:
     found = cython("runnel.native._records", DECODER, "-O3")
     found += cython("runnel.native._payloads", ENCODER, "-O3")
+    found += cython("runnel.native._journal", JOURNAL, "-O2")
     if "editable_wheel" not in sys.argv:
         found += hot_codecs() + client_types() + hot_modules()
     for extension in found:

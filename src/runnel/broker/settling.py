@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from runnel.broker.journal import partition_of
+from runnel.broker.journal import PartitionJournal, partition_of
 from runnel.broker.waiting import Parked, Waiting
 from runnel.coordinator.runtime import Deferred, Shard
 from runnel.errors import ErrorCode
@@ -27,9 +27,12 @@ def settle(
     """
     if isinstance(result, Deferred):
         return _settle_later(shards[0], result, failed)
-    ends = [(shard, shard.journal.end_offset) for shard in shards]
-    if all(shard.is_settled(end) for shard, end in ends):
+    for shard in shards:
+        if not _is_settled(shard):
+            break
+    else:
         return result
+    ends = [(shard, shard.journal.end_offset) for shard in shards]
     if not all(shard.is_open for shard in shards):
         return failed(ErrorCode.NOT_COORDINATOR)  # while the answer was made
     response: R = result
@@ -42,6 +45,13 @@ def settle(
         return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if final else None
 
     return Parked([partition_of(shard) for shard in shards], timeout_ms, attempt)
+
+
+def _is_settled(shard: Shard[Any]) -> bool:
+    """Whether all that was ever written is committed. Asked for every answer."""
+    journal = shard.journal
+    assert isinstance(journal, PartitionJournal)
+    return journal.committed_offset >= journal.end_offset
 
 
 def _settle_later(

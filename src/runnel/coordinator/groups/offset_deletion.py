@@ -5,9 +5,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from runnel.coordinator.groups.committed import CommittedOffsets
-from runnel.coordinator.groups.offset_records import OffsetRecord, encode_key
+from runnel.coordinator.groups.offset_records import OffsetRecord
 from runnel.coordinator.runtime import NO_PRODUCER_ID
 from runnel.errors import ErrorCode
+from runnel.native.journal_batch import offset_key
 from runnel.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponsePartition,
@@ -77,7 +78,7 @@ def delete_group(machine: "GroupMachine", group_id: str) -> Iterator[None]:
 def write_tombstones(machine: "GroupMachine", records: Sequence[OffsetRecord]) -> None:
     """In batches that are not too large for the journal. Raises RunnelError."""
     first, room_bytes = 0, BATCH_BYTES_MAX
-    keys = [encode_key(record) for record in records]
+    keys = [offset_key(group, topic, index) for group, topic, index, _ in records]
     for at, key in enumerate(keys):
         size_bytes = len(key) + RECORD_BYTES
         if at > first and (size_bytes > room_bytes or at - first == TOMBSTONES_PER_BATCH):

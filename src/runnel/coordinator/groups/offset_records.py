@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 from runnel.coordinator.records import decode_record, kinds_of
+from runnel.native.journal_batch import offset_key, offset_value
 from runnel.ports import Readable
 from runnel.types import NO_TOPIC_ID
 from runnel.wire.messages.records.offset_commit import OffsetCommitKey, OffsetCommitValue
@@ -22,13 +23,9 @@ KEY_PREFIX: Final = b"\0\x01"
 _KINDS: Final = kinds_of((OffsetCommitKey, OffsetCommitValue))
 _VERSION: Final = 4
 _VERSION_WITH_EXPIRY: Final = 1
-_pack_int16: Final = Struct(">h").pack
-_pack_int32: Final = Struct(">i").pack
 _START: Final = Struct(">hqiB")  # version, offset, leader epoch, size of the metadata and one
-_pack_start: Final = _START.pack
 _unpack_start: Final = _START.unpack_from
 _END: Final = Struct(">qB")  # commit time, count of tagged fields
-_pack_end: Final = _END.pack
 _unpack_end: Final = _END.unpack_from
 _pack_expiring_start: Final = Struct(">hqh").pack
 _pack_expiring_end: Final = Struct(">qq").pack
@@ -92,46 +89,23 @@ class CommittedOffset:
 OffsetRecord = tuple[str, str, int, CommittedOffset | None]
 
 
-def encode_key(record: OffsetRecord) -> bytes:
-    group, topic = record[0].encode(), record[1].encode()
-    return b"".join(
-        (
-            KEY_PREFIX,
-            _pack_int16(len(group)),
-            group,
-            _pack_int16(len(topic)),
-            topic,
-            _pack_int32(record[2]),
-        )
-    )
-
-
 def encode_offset(record: OffsetRecord) -> tuple[bytes, bytes]:
-    found = record[3]
+    group, topic, index, found = record
     assert found is not None, record
-    key = encode_key(record)
-    metadata = found.metadata.encode()
+    key = offset_key(group, topic, index)
     if found.expire_timestamp_ms != NO_TIMESTAMP:
+        metadata = found.metadata.encode()
         start = _pack_expiring_start(_VERSION_WITH_EXPIRY, found.offset, len(metadata))
         return key, start + metadata + _pack_expiring_end(
             found.commit_timestamp_ms, found.expire_timestamp_ms
         )
-    size = len(metadata) + 1
-    is_named = found.topic_id == NO_TOPIC_ID
-    value = _pack_start(_VERSION, found.offset, found.leader_epoch, size & 0x7F)
-    if size > _METADATA_MAX:
-        value = value[:-1] + _uvarint(size)
-    value += metadata + _pack_end(found.commit_timestamp_ms, not is_named)
-    return key, value if is_named else value + _TOPIC_ID_TAG + found.topic_id
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return key, offset_value(
+        found.offset,
+        found.leader_epoch,
+        found.metadata,
+        found.commit_timestamp_ms,
+        found.topic_id,
+    )
 
 
 def decode_offset(key: bytes, value: bytes | None, order: int) -> OffsetRecord:
