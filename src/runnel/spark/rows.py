@@ -5,12 +5,14 @@ built once and sliced. Spark compares the first batch's schema with its own to t
 microseconds in UTC, `binary` and not `large_binary`, every field nullable.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from runnel.native.columns import BinaryColumn, HeaderColumns, RecordColumns
 from runnel.native.records import decode as decode_records
 from runnel.ports import Readable
+from runnel.spark.dead_letters import put_aside
+from runnel.spark.decoders import ValueDecoder, bad_record, decoded_fields
 from runnel.spark.ranges import Scan
 from runnel.wire.batch import LOG_APPEND_TIME
 
@@ -44,7 +46,10 @@ def spark_schema(columns: Sequence[str], decode: "Decoding | None" = None) -> "S
             )
         ),
     }
-    return t.StructType([t.StructField(name, kinds[name]) for name in columns])
+    typed = {} if decode is None else {field.name: field for field in decoded_fields(decode)}
+    return t.StructType(
+        [typed.get(name) or t.StructField(name, kinds[name]) for name in expanded(columns, typed)]
+    )
 
 
 def arrow_schema(columns: Sequence[str], decode: "Decoding | None" = None) -> "pa.Schema":
@@ -52,6 +57,14 @@ def arrow_schema(columns: Sequence[str], decode: "Decoding | None" = None) -> "p
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(spark_schema(columns, decode), timezone="UTC")
+
+
+def expanded(columns: Sequence[str], typed: Collection[str]) -> list[str]:
+    """The columns with all decoded ones that are not named themselves in the place of `value`."""
+    rest = [name for name in typed if name not in columns or name == "value"]
+    return [
+        name for column in columns for name in (rest if typed and column == "value" else (column,))
+    ]
 
 
 class Visible(Protocol):
@@ -66,11 +79,19 @@ class RowBuilder:
     """Of one partition. `decode`, then `build`, as often as there are records."""
 
     def __init__(self, scan: Scan, topic: str, partition: int) -> None:
+        self._scan, self._topic, self._partition = scan, topic, partition
         self._schema = arrow_schema(scan.columns, scan.decode)
         self._constants = _Constants(topic, partition)
-        self._with_keys = "key" in scan.columns
-        self._with_values = "value" in scan.columns
-        self._with_headers = "headers" in scan.columns
+        names = self._schema.names
+        self._values = None if scan.decode is None else ValueDecoder(scan.decode, names)
+        typed = set() if self._values is None else self._values.names
+        self._kafka_names = [name for name in names if name not in typed]
+        if scan.decode is not None:
+            needed = ["value", "offset", *(["key"] if scan.decode.bad_records == "dlq" else [])]
+            self._kafka_names += [name for name in needed if name not in self._kafka_names]
+        self._with_keys = "key" in self._kafka_names
+        self._with_values = "value" in self._kafka_names
+        self._with_headers = "headers" in self._kafka_names
         self._verify_crc = scan.client.get("check.crcs", "true").lower() != "false"
         self._makers: Mapping[str, Callable[[RecordColumns], pa.Array]] = {
             "key": lambda columns: _binary(columns.keys, columns.row_count),
@@ -109,11 +130,33 @@ class RowBuilder:
         """The rows that a reader may see; it may be none."""
         import pyarrow as pa
 
+        arrays = {name: self._makers[name](columns) for name in self._kafka_names}
         runs = visible.visible_runs(columns)
-        arrays = [self._makers[name](columns) for name in self._schema.names]
         if runs != [(0, columns.row_count)]:
-            arrays = [_picked(array, runs) for array in arrays]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            arrays = {name: _picked(array, runs) for name, array in arrays.items()}
+        if self._values is not None:
+            arrays = self._typed(self._values, arrays)
+        return pa.RecordBatch.from_arrays(
+            [arrays[name] for name in self._schema.names], schema=self._schema
+        )
+
+    def _typed(self, decoder: ValueDecoder, arrays: "dict[str, pa.Array]") -> "dict[str, pa.Array]":
+        """The columns with the value decoded. Raises BadRecordError, ReadError."""
+        import pyarrow as pa
+
+        assert self._scan.decode is not None
+        made, bad = decoder.decode(arrays["value"])
+        if bad and self._scan.decode.bad_records == "fail":
+            row, why = next(iter(bad.items()))
+            where, offset = f"{self._topic}-{self._partition}", arrays["offset"][row].as_py()
+            raise bad_record(self._scan.decode, where, offset, why)
+        whole = {**arrays, **made}
+        if bad and self._scan.decode.bad_records == "dlq":
+            put_aside(self._scan, self._topic, self._partition, arrays, bad)
+            count = len(arrays["value"])
+            kept = pa.array([row for row in range(count) if row not in bad], pa.int64())
+            whole = {name: array.take(kept) for name, array in whole.items()}
+        return whole
 
 
 class _Constants:
