@@ -7,9 +7,12 @@ decoded nor sent. A schema that does not fit is refused here, on the driver.
 from typing import TYPE_CHECKING
 
 from runnel.config.registry import suggestion
+from runnel.spark.decoders import pinned
+from runnel.spark.decoding import Decoding
 from runnel.spark.errors import OptionError
 from runnel.spark.options import SourceOptions
 from runnel.spark.ranges import COLUMNS
+from runnel.spark.registry import RegistryError
 from runnel.spark.rows import spark_schema
 
 if TYPE_CHECKING:
@@ -20,10 +23,20 @@ def all_columns(options: SourceOptions) -> tuple[str, ...]:
     return COLUMNS if options.include_headers else COLUMNS[:-1]
 
 
-def columns_of(schema: "StructType", options: SourceOptions) -> tuple[str, ...]:
+def decoding_of(options: SourceOptions) -> Decoding | None:
+    """How values are decoded, with the registry's newest schema in it. Raises OptionError."""
+    if options.decode is None:
+        return None
+    try:
+        return pinned(options.decode, options.subscription.names or ())
+    except RegistryError as error:
+        raise OptionError(str(error)) from None
+
+
+def columns_of(schema: "StructType", decode: Decoding | None) -> tuple[str, ...]:
     """The columns of that schema in its order. Raises OptionError for what does not fit."""
     names = tuple(schema.names)
-    known = {field.name: field for field in spark_schema(COLUMNS)}
+    known = {field.name: field for field in spark_schema(COLUMNS, decode)}
     for field in schema:
         if field.name not in known:
             hint = suggestion(field.name, known) or f"; there are {', '.join(known)}"

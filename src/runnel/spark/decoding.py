@@ -38,7 +38,7 @@ class Decoding:
             )
         if self.kind == "json" and not self.schema:
             raise DecodeOptionError(
-                "decode=json needs valueSchema, such as 'id BIGINT, name STRING', or .schema(...)"
+                "decode=json needs valueSchema, such as 'id BIGINT, name STRING'"
             )
         if self.kind == "avro" and not (self.schema or self.registry):
             raise DecodeOptionError(

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 )
 
 from runnel.spark.batch import BatchReader
-from runnel.spark.columns import all_columns, columns_of
+from runnel.spark.columns import all_columns, columns_of, decoding_of
 from runnel.spark.options import SourceOptions, any_options, batch_options, stream_options
 from runnel.spark.ranges import Scan
 from runnel.spark.rows import spark_schema
@@ -35,7 +35,7 @@ class RunnelDataSource(DataSource):
     def schema(self) -> "StructType":
         """Of all columns; not asked for where the user gives a schema. Raises OptionError."""
         options = any_options(self.options)
-        return spark_schema(all_columns(options), options.decode)
+        return spark_schema(all_columns(options), decoding_of(options))
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         """Raises OptionError."""
@@ -69,13 +69,14 @@ class RunnelDataSource(DataSource):
 
 
 def _scan(options: SourceOptions, schema: "StructType") -> Scan:
+    decode = decoding_of(options)
     return Scan(
         client=options.client,
-        columns=columns_of(schema, options),
+        columns=columns_of(schema, decode),
         read_committed=options.read_committed,
         fail_on_data_loss=options.fail_on_data_loss,
         poll_timeout_ms=options.poll_timeout_ms,
         read_mode=options.read_mode,
         path=options.path,
-        decode=options.decode,
+        decode=decode,
     )

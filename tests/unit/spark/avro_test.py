@@ -32,6 +32,7 @@ ORDER: dict[str, Any] = {
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
     ],
 }
+UNION = {"name": "u", "type": ["int", "string"]}
 OLDER = {**ORDER, "fields": [field for field in ORDER["fields"] if field["name"] != "note"]}
 ROW: dict[str, Any] = {
     "id": 7,
@@ -84,15 +85,12 @@ def test_writers_of_several_versions_through_a_registry() -> None:
         rows, bad = decoded(decode, [*values, b"\0\0", b"plain", *values])
         assert [row["note"] for row in rows[:3]] == [None, "hi", None]
         assert bad == [3, 4]
-        assert asked == [
-            "/subjects/orders-value/versions/latest",
-            "/schemas/ids/1",
-            "/schemas/ids/2",
-        ]
+        latest = "/subjects/orders-value/versions/latest"
+        assert asked == [latest, "/schemas/ids/1", "/schemas/ids/2"]
 
 
 def test_a_registry_that_has_not_the_subject_or_is_not_there() -> None:
-    with registry_of({}, {}) as (url, _), pytest.raises(RegistryError, match="404.*orders-value"):
+    with registry_of({}, {}) as (url, _), pytest.raises(RegistryError, match=r"404.*orders-value"):
         pinned(Decoding("avro", registry=url), ["orders"])
     with pytest.raises(RegistryError, match="schemaRegistry") as raised:
         pinned(Decoding("avro", registry="http://me:secret@127.0.0.1:1"), ["orders"])
@@ -110,7 +108,7 @@ def test_several_topics_need_a_subject() -> None:
         "{}",
         "nope",
         '"long"',
-        json.dumps({**ORDER, "fields": [{"name": "u", "type": ["int", "string"]}]}),
+        json.dumps({**ORDER, "fields": [UNION]}),
     ],
 )
 def test_schemas_without_columns_are_refused(schema: str) -> None:
