@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from runnel.client.aborted import Aborted
 from runnel.errors import RunnelError
+from runnel.native.columns import RecordColumns
 from runnel.spark.log_files import folder_of
 from runnel.spark.losses import ReadError, report_loss
 from runnel.spark.mapped import GoneError, MappedLog, MappedSegment
 from runnel.spark.markers import Committed, UndecidedError
 from runnel.spark.ranges import Place, Range, Scan
-from runnel.spark.rows import RowBuilder
+from runnel.spark.rows import RowBuilder, any_within
 from runnel.storage.checkpoints import LOG_STARTS, decode_offsets
 from runnel.storage.files import OsDisk
 from runnel.types import TopicPartition
@@ -102,6 +103,8 @@ class _Reader:
         self._end = piece.end
         self._log = log
         self._builder = RowBuilder(scan, piece.topic, piece.partition)
+        self._stamps_ms = scan.timestamps_ms
+        self._skipped = (0, 0)  # the position and the offset after what nobody wants
         self._visible = Committed(log) if scan.read_committed else Aborted(None)
 
     def batches(self) -> "Iterator[pa.RecordBatch]":
@@ -126,16 +129,29 @@ class _Reader:
                 self.offset = self._end
                 return
             try:
-                columns = self._builder.decode(segment.data, position, self.offset, self._end)
+                columns = self._columns(segment, position)
             except RunnelError as error:
                 raise ReadError(
                     f"{segment.path} from offset {self.offset} on cannot be decoded: {error};"
                     " look at it with `runnel storage verify`, or start after it"
                 ) from None
-            if columns.row_count:
+            if columns is None:
+                position, self.offset = self._skipped
+            elif columns.row_count:
                 batch = self._builder.build(columns, self._visible)
                 position, self.offset = columns.position, columns.next_offset
                 if batch.num_rows:
                     yield batch
             else:
                 position, self.offset = columns.position, columns.next_offset
+
+    def _columns(self, segment: MappedSegment, position: int) -> RecordColumns | None:
+        """The next records; None where all of the next few thousand are of other times."""
+        end = self._end
+        if self._stamps_ms is not None:
+            looked_at = self._builder.stamps(segment.data, position, self.offset, end)
+            if not any_within(looked_at, *self._stamps_ms):
+                self._skipped = looked_at.position, looked_at.next_offset
+                return None
+            end = min(end, looked_at.next_offset)
+        return self._builder.decode(segment.data, position, self.offset, end)

@@ -12,6 +12,7 @@ are dropped before they leave the task; Spark need not look at these filters aga
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,9 +58,12 @@ class PushdownReader(BatchReader):
         return [each for each in filters if not self._takes(each)]
 
     def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # noqa: ANN401  # Spark's InputPartition
-        batches = super().read(partition)
         stamps = self._numbers["timestamp"]
-        return batches if stamps.is_everything else _within(batches, stamps)
+        if stamps.is_everything:
+            return super().read(partition)
+        limits_ms = stamps.least // 1000, stamps.most // 1000
+        self._scan = replace(self._scan, timestamps_ms=limits_ms)
+        return _within(super().read(partition), stamps)
 
     def _takes(self, each: Filter) -> bool:
         """Whether what is read is now exactly what the filter lets through."""

@@ -52,3 +52,4 @@ class Scan:
     read_mode: str = "auto"  # or `broker`, `local`
     path: str | None = None  # the data folder, for `local`
     decode: Decoding | None = None  # typed columns instead of `value`
+    timestamps_ms: tuple[int, int] | None = None  # the least and the most: others may be left out

@@ -126,6 +126,24 @@ class RowBuilder:
             runs=True,
         )
 
+    def stamps(
+        self, data: Readable, position: int, from_offset: int, up_to_offset: int
+    ) -> RecordColumns:
+        """The same run of records without what they hold, which takes a fraction of the time."""
+        return decode_records(
+            data,
+            position=position,
+            from_offset=from_offset,
+            up_to_offset=up_to_offset,
+            max_records=BATCH_ROWS,
+            max_bytes=BATCH_BYTES,
+            keys=False,
+            values=False,
+            headers=False,
+            verify_crc=self._verify_crc,
+            runs=True,
+        )
+
     def build(self, columns: RecordColumns, visible: Visible) -> "pa.RecordBatch":
         """The rows that a reader may see; it may be none."""
         import pyarrow as pa
@@ -232,6 +250,18 @@ def _timestamps(columns: RecordColumns) -> "pa.Array":
         nearest = pc.min_element_wise(pc.max_element_wise(stamps_ms, -limit), limit)
         stamps_us = pc.multiply(nearest, 1000)
     return stamps_us.view(pa.timestamp("us", tz="UTC"))
+
+
+def any_within(columns: RecordColumns, least_ms: int, most_ms: int) -> bool:
+    """Whether a record may have a timestamp from the one to the other; False is certain."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    stamps_ms = pa.Array.from_buffers(
+        pa.int64(), columns.row_count, [None, pa.py_buffer(columns.timestamps)], null_count=0
+    )
+    found = pc.min_max(stamps_ms).as_py()
+    return found["min"] is not None and found["min"] <= most_ms and found["max"] >= least_ms
 
 
 def _headers(columns: RecordColumns, kind: "pa.DataType") -> "pa.Array":

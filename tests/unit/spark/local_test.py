@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from runnel.client.admin import LATEST, list_offsets
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.ports import Disk
-from runnel.spark import local, mapped
+from runnel.spark import local, mapped, rows
 from runnel.spark.locating import Locator
 from runnel.spark.log_files import LogNames, list_log
 from runnel.spark.losses import ReadError
@@ -262,14 +262,17 @@ def test_what_is_open_is_read_to_its_end(
     data = Path(shutil.copytree(broker.data_dir, tmp_path / "data"))
     place = _place(broker, scan, "mixed")._replace(folders=(str(data),))
     end = expected["mixed"].last_stable
-    for committed, rows in ((False, expected["mixed"].all), (True, expected["mixed"].committed)):
+    for committed, wanted_rows in (
+        (False, expected["mixed"].all),
+        (True, expected["mixed"].committed),
+    ):
         piece = Range("mixed", 0, 0, end, place)
         found = local.open_range(replace(scan, read_committed=committed, client={}), piece)
         assert found is not None
         first = next(found)
         (data / "mixed-0").rename(data / "gone")
         rest = list(found)
-        assert _rows([first, *rest]) == [row for row in rows if row[0] < end]
+        assert _rows([first, *rest]) == [row for row in wanted_rows if row[0] < end]
         (data / "gone").rename(data / "mixed-0")
 
 
@@ -280,11 +283,14 @@ def test_more_segments_than_are_opened_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mapped, "OPEN_FILES_MAX", 1)
-    for committed, rows in ((False, expected["mixed"].all), (True, expected["mixed"].committed)):
+    for committed, wanted_rows in (
+        (False, expected["mixed"].all),
+        (True, expected["mixed"].committed),
+    ):
         end = expected["mixed"].last_stable
         piece = Range("mixed", 0, 0, end, _place(broker, scan, "mixed"))
         found = _from_files(replace(scan, read_committed=committed), piece)
-        assert found == [row for row in rows if row[0] < end]
+        assert found == [row for row in wanted_rows if row[0] < end]
 
 
 def test_while_the_owner_writes_and_compacts(broker: RunnelBroker) -> None:
@@ -328,3 +334,20 @@ def _compare(scan: Scan, locator: Locator, cluster: Cluster, topic: str) -> None
     latest: dict[bytes | None, int] = {row[1]: row[0] for row in fetched.values()}
     missing = [at for key, at in latest.items() if at not in files and fetched[at][2] is not None]
     assert not missing
+
+
+def test_records_of_other_times_may_be_left_out(
+    broker: RunnelBroker, expected: dict[str, Wanted], scan: Scan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of runs that have none of the wanted times nothing is decoded; none of the others is lost."""
+    monkeypatch.setattr(rows, "BATCH_ROWS", 5)
+    everything = expected["mixed"].all
+    piece = Range("mixed", 0, 0, expected["mixed"].end, _place(broker, scan, "mixed"))
+    stamps = sorted(row[3] for row in everything)
+    least, most = stamps[-50], stamps[-1]
+    found = _from_files(replace(scan, timestamps_ms=(least, most)), piece)
+    wanted_rows = [row for row in everything if least <= row[3] <= most]
+    assert [row for row in found if least <= row[3] <= most] == wanted_rows
+    assert len(found) < len(everything) / 2
+    nothing = replace(scan, timestamps_ms=(stamps[-1] + 1, stamps[-1] + 2))
+    assert _from_files(nothing, piece) == []
