@@ -118,7 +118,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         commit(self._options, left)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        abort(self._options, _left(messages))
+        abort(self._options, messages)
 
 
 class ExactlyOnceBatchWriter(DataSourceArrowWriter):
@@ -146,7 +146,7 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
         commit(self._options, _left(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        abort(self._options, _left(messages))
+        abort(self._options, messages)
 
 
 def prepare(options: SinkOptions) -> Prepared:
@@ -263,14 +263,21 @@ def commit(options: SinkOptions, messages: Sequence[Left]) -> None:
     reached("transactions ended")
 
 
-def abort(options: SinkOptions, messages: Sequence[Left]) -> None:
-    """On the driver, when a task has failed for good. What is missed here, `prepare` aborts."""
+def abort(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """On the driver, when a task has failed for good, or when `commit` has.
+
+    In the second case a decision may have been written, and what was decided must not be aborted:
+    that is left to the next `prepare`. Then no message is missing, because else nobody would have
+    called `commit`.
+    """
+    if None not in messages:
+        return
     cluster = connections.take(options.client, int(options.delivery_timeout_s * 1000))
     try:
-        for left in messages:
+        for left in _left(messages):
             if left.open is not None:
                 end(cluster, left.open, commit=False)
-    except ClientError:
+    except ClientError:  # so that, too, is left to the next `prepare`
         cluster.close()
         return
     connections.give_back(options.client, cluster)

@@ -5,6 +5,7 @@ The kills themselves are in tests/spark_faults.
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from itertools import count
 
@@ -16,7 +17,7 @@ from runnel.client.cluster import Cluster
 from runnel.client.sending import Sender
 from runnel.client.transactions import list_transactions
 from runnel.native.columns import Record
-from runnel.spark import connections, decisions, exactly_once, steps
+from runnel.spark import connections, decisions, exactly_once, steps, transactional
 from runnel.spark.errors import SinkError
 from runnel.spark.exactly_once import Left, NotPreparedError, Prepared, commit, prepare
 from runnel.spark.sink_options import SinkOptions, sink_options
@@ -29,10 +30,22 @@ SPARKS_ID = "0b0e6a2c"
 numbers = count()
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RunnelBroker]:
-    with RunnelBroker() as running:
-        yield running
+ELSEWHERE = "RUNNEL_TEST_SINKS_AT"  # HOST:PORT of a Kafka broker, for `make compat`
+
+
+@pytest.fixture(scope="module", params=["KIP-890", "before it"])
+def broker(request: pytest.FixtureRequest) -> Iterator[RunnelBroker]:
+    """Both protocols of transactions: a cluster may have either."""
+    address = os.environ.get(ELSEWHERE)
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "before it":
+            for module in (decisions, transactional):
+                patch.setattr(module, "bumps_epochs", lambda _: False)
+        if address:
+            yield RunnelBroker(port=int(address.rpartition(":")[2]))  # which is never started
+        else:
+            with RunnelBroker() as running:
+                yield running
         connections.close_all()
 
 
@@ -179,6 +192,35 @@ def test_what_was_not_decided_is_aborted_by_the_next_start_alone(
     assert (query.values(), query.open()) == ([], [])
 
 
+def test_when_a_task_has_failed_the_others_are_aborted_at_once(broker: RunnelBroker) -> None:
+    query = Query(broker)
+    prepared = prepare(query.options)
+    left = query.write(prepared, 0, ["a"])
+    exactly_once.abort(query.options, [left, None])
+    assert (query.values(), query.open()) == ([], [])
+    query.run(0, ["a"], ["b"])
+    assert query.values() == ["a", "b"]
+
+
+@pytest.mark.parametrize("step", ["decision written", "half of the transactions ended"])
+def test_what_was_decided_is_not_aborted(
+    broker: RunnelBroker, crash_at: list[str], step: str
+) -> None:
+    """Spark calls abort when the process of the commit died, whatever that had done."""
+    query = Query(broker)
+    prepared = prepare(query.options)
+    left = []
+    for number in range(4):
+        with as_task(number):
+            left.append(query.write(prepared, 0, [f"row {number}"]))
+    crash_at.append(step)
+    with pytest.raises(Crash):
+        commit(query.options, left)
+    exactly_once.abort(query.options, left)
+    query.run(0, ["row 0", "row 1", "row 2", "row 3"])
+    assert query.values() == ["row 0", "row 1", "row 2", "row 3"]
+
+
 def test_a_driver_that_was_replaced_decides_nothing(broker: RunnelBroker) -> None:
     query = Query(broker)
     old = prepare(query.options)
@@ -288,8 +330,9 @@ def test_a_time_out_that_the_broker_does_not_allow_names_the_option(broker: Runn
 
 
 def test_a_topic_of_decisions_that_forgets_is_refused(broker: RunnelBroker) -> None:
-    query = Query(broker, decisionsTopic="forgetful")
-    broker.create_topic("forgetful", config={"cleanup.policy": "delete"})
+    name = f"forgetful-{next(numbers)}"
+    query = Query(broker, decisionsTopic=name)
+    broker.create_topic(name, config={"cleanup.policy": "delete"})
     with pytest.raises(NotPreparedError, match=r"cleanup\.policy=delete"):
         prepare(query.options)
 
