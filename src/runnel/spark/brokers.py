@@ -2,8 +2,8 @@
 
 A round of ListOffsets is one request to each broker that leads any of the partitions, however many
 there are. A broker that is away is waited for as long as `kafka.default.api.timeout.ms`: an
-exception in a driver's call would end the query, and Spark does not try again by itself. The first
-contact waits less, as then the address is likely to be wrong.
+exception in a driver's call would end the query, and Spark does not try again by itself. Unless
+that is set, the first contact waits less, as then the address is likely to be wrong.
 """
 
 from collections import defaultdict
@@ -54,7 +54,7 @@ class Brokers:
         self._cluster = Cluster(
             addresses_of(self._bootstrap),
             client_id=client.get("client.id") or CLIENT_ID,
-            timeout_s=min(FIRST_CONTACT_S, self._timeout_s),
+            timeout_s=self._timeout_s if API_TIMEOUT in client else FIRST_CONTACT_S,
         )
         self._leaders: dict[TopicPartition, int] = {}
 

@@ -166,6 +166,7 @@ class _Driver:
 
     def initial(self) -> Offsets:
         if self._initial is None:
+            assigned = self._assignment(must_exist=False)  # first: whether any broker answers
             kept = self._group.initial()
             if kept is None:
                 assigned = self._assignment(must_exist=True)

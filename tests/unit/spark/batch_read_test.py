@@ -19,7 +19,7 @@ from runnel.native.columns import Record
 from runnel.spark import connections
 from runnel.spark.errors import OptionError, SourceError
 from runnel.spark.losses import DataLossError
-from runnel.testing import RunnelBroker
+from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import batch_reader, batch_rows, pieces
 from tests.support.spark_topics import (
     T0_MS,
@@ -32,8 +32,8 @@ from tests.support.spark_topics import (
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[RunnelBroker]:
-    with RunnelBroker() as running:
+def broker() -> Iterator[Broker]:
+    with spark_broker() as running:
         make_topic(running.bootstrap_servers, "orders", 2)
         send(running.bootstrap_servers, "orders", numbered(10))
         send(running.bootstrap_servers, "orders", numbered(4, first=100), partition=1)
@@ -41,7 +41,7 @@ def broker() -> Iterator[RunnelBroker]:
 
 
 @pytest.fixture
-def servers(broker: RunnelBroker) -> Iterator[str]:
+def servers(broker: Broker) -> Iterator[str]:
     yield broker.bootstrap_servers
     connections.close_all()
 

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 from runnel.native.columns import Record
 from runnel.spark import connections
 from runnel.spark.pushdown import PushdownReader
-from runnel.testing import RunnelBroker
+from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import batch_reader, pieces, rows_of
 from tests.support.spark_topics import T0_MS, make_topic, send
 
@@ -32,8 +32,8 @@ DISORDER_MS = 100
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[RunnelBroker]:
-    with RunnelBroker() as running:
+def broker() -> Iterator[Broker]:
+    with spark_broker() as running:
         for topic in ("a", "b"):
             make_topic(running.bootstrap_servers, topic, 2)
             for index in (0, 1):
@@ -45,7 +45,7 @@ def broker() -> Iterator[RunnelBroker]:
 
 
 @pytest.fixture
-def servers(broker: RunnelBroker) -> Iterator[str]:
+def servers(broker: Broker) -> Iterator[str]:
     yield broker.bootstrap_servers
     connections.close_all()
 

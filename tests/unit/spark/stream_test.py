@@ -16,8 +16,8 @@ from runnel.client.group_offsets import committed_offsets
 from runnel.spark import connections
 from runnel.spark.errors import SourceError
 from runnel.spark.losses import DataLossError
-from runnel.testing import RunnelBroker
 from runnel.types import TopicPartition
+from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import Query
 from tests.support.spark_topics import delete_records, make_topic, numbered, send
 
@@ -25,13 +25,13 @@ Start = Callable[..., Query]
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[RunnelBroker]:
-    with RunnelBroker() as running:
+def broker() -> Iterator[Broker]:
+    with spark_broker() as running:
         yield running
 
 
 @pytest.fixture
-def servers(broker: RunnelBroker) -> Iterator[str]:
+def servers(broker: Broker) -> Iterator[str]:
     yield broker.bootstrap_servers
     connections.close_all()
 
@@ -411,7 +411,7 @@ def test_a_group_with_members_is_not_taken_over(servers: str, start: Start) -> N
 
 
 def test_trap_10_a_broker_that_is_away_for_a_while_does_not_end_the_query() -> None:
-    with RunnelBroker() as broker:
+    with spark_broker() as broker:
         servers = broker.bootstrap_servers
         make_topic(servers, "survives")
         send(servers, "survives", numbered(2))
@@ -443,3 +443,11 @@ def test_trap_11_what_is_sent_to_tasks_is_small_and_has_no_connection(
     copy = pickle.loads(pickle.dumps(query.reader))
     assert sum(batch.num_rows for batch in copy.read(partition)) == 2
     assert copy._driver is None
+
+
+def test_an_unreachable_broker_is_told_and_not_the_group() -> None:
+    options = {"subscribe": "t", "queryId": "q", "kafka.default.api.timeout.ms": "300"}
+    query = Query("127.0.0.1:9", options)
+    with pytest.raises(SourceError, match=r"no broker answers within 0\.3 s"):
+        query.plan()
+    query.stop()
