@@ -1,7 +1,9 @@
 """Segment files give the rows that a consumer gets, whatever their owner does meanwhile."""
 
+import json
 import random
 import shutil
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -24,10 +26,12 @@ from runnel.spark.offline import Folders
 from runnel.spark.ranges import COLUMNS, Place, Range, Scan
 from runnel.spark.scan import read, read_from_broker
 from runnel.testing import RunnelBroker
+from tests.compat.kafka_folder.expected import ExpectedRecord, Folder
 from tests.support.mixed_log import MixedWriter, Row, Wanted, wanted
 
 pytest.importorskip("pyarrow")
 
+RECORDED = Path(__file__).parents[2] / "integration" / "recorded"
 SEGMENT = 1 << 20
 SETTINGS = {
     "log.cleaner.backoff.ms": 100,
@@ -351,3 +355,37 @@ def test_records_of_other_times_may_be_left_out(
     assert len(found) < len(everything) / 2
     nothing = replace(scan, timestamps_ms=(stamps[-1] + 1, stamps[-1] + 2))
     assert _from_files(nothing, piece) == []
+
+
+@pytest.mark.parametrize("how", ["clean", "killed"])
+def test_folders_that_kafka_wrote(how: str, tmp_path: Path) -> None:
+    """All codecs, transactions, a compacted topic: the rows that Kafka itself served from them."""
+    with tarfile.open(RECORDED / "kafka-4.3-folder.tar.xz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    expected: Folder = json.loads((RECORDED / "kafka-4.3-folder.json").read_text())[how]
+    path = str(tmp_path / how)
+    scan = Scan({}, COLUMNS, read_committed=True, path=path)
+    found, locator = Folders(path), Locator(scan)
+    count = 0
+    for topic, told in expected["topics"].items():
+        for partition in range(len(told["watermarks"])):
+            first, latest = found.earliest_and_latest(topic, partition, read_committed=True)
+            (piece,) = locator.placed([Range(topic, partition, first, latest)], None)
+            rows_found = _rows(list(read(scan, piece)))
+            assert rows_found == [
+                _kafka_row(each)
+                for each in expected["records"]
+                if (each["topic"], each["partition"]) == (topic, partition)
+                and each["offset"] < latest
+            ]
+            count += len(rows_found)
+    assert count == len(expected["records"]) if how == "clean" else count > 0
+
+
+def _kafka_row(record: ExpectedRecord) -> Row:
+    def raw(text: str | None) -> bytes | None:
+        return None if text is None else text.encode("latin-1")
+
+    headers = [(key, raw(value)) for key, value in record["headers"]] or None
+    key, value = raw(record["key"]), raw(record["value"])
+    return record["offset"], key, value, record["timestamp_ms"], headers
