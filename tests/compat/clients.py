@@ -197,11 +197,12 @@ BROKER_SUITES.append(
 BROKER_SUITES.append(
     Program("spark", lambda: _here("tests.compat.spark.spark_suite"), ("java", "mvn"), 1200.0)
 )
-BROKER_SUITES.append(
+BROKER_SUITES += [
     Program(
         "spark-source", lambda: _here("tests.compat.spark.source_suite"), ("java", "mvn"), 600.0
-    )
-)
+    ),
+    Program("spark-lag", lambda: _here("tests.compat.spark.lag_suite"), ("java", "mvn"), 600.0),
+]
 BROKER_SUITES += [
     Program(f"docs-{page}", partial(_page, page), needs) for page, needs in LANGUAGE_PAGES.items()
 ]
