@@ -202,6 +202,12 @@ BROKER_SUITES += [
         "spark-source", lambda: _here("tests.compat.spark.source_suite"), ("java", "mvn"), 600.0
     ),
     Program("spark-lag", lambda: _here("tests.compat.spark.lag_suite"), ("java", "mvn"), 600.0),
+    Program(
+        "spark-checkpoint",
+        lambda: _here("tests.compat.spark.checkpoint_suite"),
+        ("java", "mvn"),
+        600.0,
+    ),
 ]
 BROKER_SUITES += [
     Program(f"docs-{page}", partial(_page, page), needs) for page, needs in LANGUAGE_PAGES.items()
