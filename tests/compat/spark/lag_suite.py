@@ -75,11 +75,11 @@ def main() -> None:
         producer.flush(30)
         spark = session("lag", cores=2, memory="1g")
         stack.callback(spark.stop)
-        options = {
+        options: dict[str, str] = {
             "kafka.bootstrap.servers": broker.bootstrap,
             "subscribe": TOPIC,
             "startingOffsets": "earliest",
-            "maxOffsetsPerTrigger": PER_BATCH,
+            "maxOffsetsPerTrigger": str(PER_BATCH),
             "queryId": "lag",
         }
         frame = spark.readStream.format("runnel").options(**options).load()
