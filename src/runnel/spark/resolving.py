@@ -36,7 +36,7 @@ def resolve(logs: Logs, position: Position, assigned: Assignment) -> dict[TopicP
 
 def recreated(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Topics that have another id than before: deleted, and made anew under the same name."""
-    return sorted(name for name in was if name in now and was[name] != now[name])
+    return sorted(name for name in was if now.get(name) and was[name] != now[name])
 
 
 def report_loss(fails: bool, what: str, advice: str = "") -> None:

@@ -6,7 +6,7 @@ first batch of a run, when a query may have been down for long; later on the tas
 themselves.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from runnel.spark.assignment import Logs
 from runnel.spark.offsets import OffsetMap, Offsets, listed
@@ -19,17 +19,9 @@ from runnel.types import TopicPartition
 class StreamRanges:
     """Remembers the beginnings of new partitions, and the last answer."""
 
-    def __init__(
-        self,
-        logs: Logs,
-        splitting: Splitting,
-        topic_ids: Callable[[], Mapping[str, str]],
-        *,
-        fails: bool,
-    ) -> None:
+    def __init__(self, logs: Logs, splitting: Splitting, *, fails: bool) -> None:
         self._logs = logs
         self._splitting = splitting
-        self._topic_ids = topic_ids  # as they are now
         self._fails = fails
         self._firsts: dict[tuple[TopicPartition, str], int] = {}
         self._last: tuple[Offsets, Offsets, list[Range]] | None = None
@@ -67,17 +59,31 @@ class StreamRanges:
         """What tasks read. Raises DataLossError."""
         if self._last is not None and self._last[:2] == (start, end):
             return self._last[2]
+        planned = end if self._is_checked else self._still_there(end)
+        starts, ends = self.starts(start, end), planned.by_partition
         if not self._is_checked:
-            self._made_anew(end, self._topic_ids())
-        starts, ends = self.starts(start, end), end.by_partition
-        if not self._is_checked:
-            read = {at: offset for at, offset in starts.items() if offset < ends[at]}
+            read = {at: starts[at] for at in ends if starts[at] < ends[at]}
             kept = check_kept(self._logs, read, "offsets to go on from", fails=self._fails)
             starts = {**starts, **kept}
             self._is_checked = True
         found = self._splitting.split(ranges_between(starts, ends))
         self._last = (start, end, found)
         return found
+
+    def _still_there(self, end: Offsets) -> Offsets:
+        """Without what a planned batch can be read from no more. Raises DataLossError."""
+        found = self._logs.topics(sorted({at.topic for at in end.by_partition}))
+        there = {TopicPartition(topic.name, index) for topic in found for index in topic.partitions}
+        anew = self._made_anew(end, {topic.name: topic.topic_id for topic in found})
+        gone = end.by_partition.keys() - there
+        if gone:
+            report_loss(self._fails, f"{listed(gone)} have been deleted")
+        kept = {
+            at: offset
+            for at, offset in end.by_partition.items()
+            if at in there and at.topic not in anew
+        }
+        return Offsets(kept, end.topic_ids)
 
     def _made_anew(self, was: Offsets, now: Mapping[str, str]) -> set[str]:
         found = recreated(was.topic_ids, now)

@@ -31,7 +31,7 @@ from runnel.spark.offsets import OffsetDict, Offsets
 from runnel.spark.options import SourceOptions
 from runnel.spark.planning import Splitting
 from runnel.spark.ranges import Range, Scan
-from runnel.spark.resolving import resolve
+from runnel.spark.resolving import recreated, resolve
 from runnel.spark.stream_ranges import StreamRanges
 
 if TYPE_CHECKING:
@@ -63,7 +63,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next batch ends; `start` if there is to be none. Raises SourceError."""
         begun = Offsets.of(start)
         end = self._driving.end(begun, is_limited=not isinstance(limit, ReadAllAvailable))
-        return start if end.by_partition == begun.by_partition else end.as_dict()
+        is_same = end.by_partition == begun.by_partition
+        if is_same and not recreated(begun.topic_ids, end.topic_ids):
+            return start
+        return end.as_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark hands it back as it is, or asks for everything; the options say the rest."""
@@ -144,12 +147,7 @@ class _Driver:
             options.client, options.group, options.fingerprint, commits=options.commit_group
         )
         splitting = Splitting(options.min_partitions, options.max_records_per_partition)
-        self._ranges = StreamRanges(
-            self._logs,
-            splitting,
-            lambda: self._assignment(must_exist=False).topic_ids,
-            fails=options.fail_on_data_loss,
-        )
+        self._ranges = StreamRanges(self._logs, splitting, fails=options.fail_on_data_loss)
         self._admission = Admission(options)
         self._initial: Offsets | None = None
         self._is_draining = False

@@ -317,6 +317,45 @@ def test_a_planned_batch_is_not_read_from_a_topic_made_anew(servers: str, start:
         again.run()
 
 
+def test_a_planned_batch_of_a_topic_made_anew_is_skipped_if_loss_is_allowed(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "skip-anew")
+    send(servers, "skip-anew", numbered(3))
+    options = {"startingOffsets": "earliest", "failOnDataLoss": "false"}
+    query = start("skip-anew", **options)
+    assert query.plan()
+    planned = query.planned
+    query.stop()
+    made_anew(servers, "skip-anew", 3)  # as long as before: only the id tells
+    again = start("skip-anew", **options)
+    again.start, again.planned = planned[0] if planned else None, planned
+    assert again.run() == []
+    assert offsets_of(again.batch()) == [0, 1, 2]
+    assert again.batch() is None
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_planned_batch_of_a_topic_that_is_gone(servers: str, start: Start, fails: bool) -> None:
+    topic = f"gone-planned-{fails}".lower()
+    make_topic(servers, topic)
+    send(servers, topic, numbered(3))
+    options = {"startingOffsets": "earliest", "failOnDataLoss": str(fails)}
+    query = start(topic, **options)
+    assert query.plan()
+    planned = query.planned
+    query.stop()
+    with Cluster(addresses_of(servers)) as cluster:
+        delete_topic(cluster, topic)
+    again = start(topic, **options)
+    again.start, again.planned = planned[0] if planned else None, planned
+    if fails:
+        with pytest.raises(DataLossError, match=f"{topic}-0 have been deleted"):
+            again.run()
+    else:
+        assert again.run() == []
+
+
 def test_a_log_that_is_shorter_than_what_was_read_is_told_before_a_batch_is_planned(
     servers: str, start: Start
 ) -> None:
