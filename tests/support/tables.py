@@ -39,5 +39,19 @@ def data_files(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("part-*.parquet")}
 
 
+def committed_files(format_: str, folder: Path) -> set[str]:
+    if format_ == "delta":
+        from deltalake import DeltaTable
+
+        paths = DeltaTable(str(folder)).file_uris()
+    elif format_ == "iceberg":
+        paths = [task.file.file_path for task in iceberg(folder).scan().plan_files()]
+    else:
+        from runnel.spark.sink_log import SinkLog
+
+        paths = SinkLog(folder / "_spark_metadata").paths()
+    return {Path(path).name for path in paths}
+
+
 def ledgers(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "_runnel").glob("*@*"))

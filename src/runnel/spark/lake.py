@@ -71,6 +71,7 @@ class RunnelLake(DataSource):
     def streamWriter(
         self, schema: "StructType", overwrite: bool
     ) -> "StreamLakeWriter | DirectLakeWriter":
+        steps.reached("planned")
         options = lake_options.parse(self.options)
         if options.direct:
             return DirectLakeWriter(options, schema)
