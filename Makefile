@@ -109,6 +109,7 @@ faults: compiled ## the long fault suites: 1000 seeds, kill -9, exactly-once cop
 
 spark-faults: compiled ## Spark, exactly once: kill -9 of each victim at each step, then SEEDS more
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.spark_faults.topics --seeds $(or $(SEEDS),20) $(ARGS)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.spark_faults.tables --seeds $(or $(SEEDS),20)
 
 bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER_VARIABLE = "RUNNEL_SPARK_FAULTS"
@@ -46,14 +47,13 @@ def strike(folder: Path, victim: str) -> None:
 
 
 def kill_all(pids: Sequence[int]) -> None:
+    """All of them at once: the first one's death may be the end of who runs this."""
     for pid in pids:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-        deadline = time.monotonic() + WAIT_S
-        while _is_alive(pid) and time.monotonic() < deadline:
-            time.sleep(0.005)
+    deadline = time.monotonic() + WAIT_S
+    while any(_is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def _is_alive(pid: int) -> bool:
