@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from runnel.client.admin import create_topic, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
@@ -200,3 +202,28 @@ def test_a_wrong_client_option_is_named(servers: str) -> None:
     bad = {"max.partition.fetch.bytes": "many"}
     with pytest.raises(connections.ClientOptionError, match=r"kafka\.max\.partition\.fetch\.bytes"):
         values(servers, Range("short", 0, 0, 1), client=bad)
+
+
+def test_what_was_deleted_at_the_front_is_a_loss_and_the_rest_is_there(servers: str) -> None:
+    make_topic(servers, "front")
+    send(servers, "front", numbered(10))
+    admin = AdminClient({"bootstrap.servers": servers})
+    (deleted,) = admin.delete_records([TopicPartition("front", 0, 4)]).values()
+    deleted.result(30)
+    piece = Range("front", 0, 1, 7)
+    with pytest.raises(DataLossError, match=r"offsets 1 to 3 of front-0.*offsets 4 to 9"):
+        values(servers, piece)
+    found = values(servers, piece, fail_on_data_loss=False)
+    assert found == [b"0000000004", b"0000000005", b"0000000006"]
+
+
+def test_an_open_transaction_in_the_range_is_named(servers: str) -> None:
+    make_topic(servers, "open")
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "open"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("open", b"a", partition=0)
+    producer.flush(30)
+    with pytest.raises(ReadError, match=r"open-0 from offset 0 .*open transaction.*offset 0"):
+        values(servers, Range("open", 0, 0, 1), read_committed=True, poll_timeout_ms=300)
+    producer.abort_transaction(30)
