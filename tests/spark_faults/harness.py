@@ -64,6 +64,8 @@ def serve(spark: "SparkSession", run: Callable[[], None]) -> None:
         except Exception as error:  # noqa: BLE001  # a query fails with whatever its parts raise
             told = f"{type(error).__name__}: {error}"
             print(f"----- {told}", file=sys.stderr, flush=True)
+            if gateway.proc.poll() is not None:  # nothing can be done without the JVM
+                sys.exit(told)
         reply = folder / f"reply-{line.strip()}"
         reply.with_suffix(".part").write_text(told)
         reply.with_suffix(".part").rename(reply)
@@ -199,7 +201,7 @@ class Harness:
         if victim == "broker":
             pids = [self._broker.pid]
         elif victim == "worker":
-            pids = _family(pids[0])
+            pids = _workers(pids[0])
         hook.kill_all(pids)
 
     def _said(self) -> str:
@@ -214,6 +216,13 @@ def _commits(checkpoint: Path) -> set[str]:
         if folder.exists()
         else set()
     )
+
+
+def _workers(jvm: int) -> list[int]:
+    """Python below the JVM, but not the process that forks workers: Spark starts no other."""
+    found = psutil.Process(jvm).children(recursive=True)
+    forked = {child.ppid() for child in found}
+    return [child.pid for child in found if child.pid not in forked]
 
 
 def _family(pid: int) -> list[int]:

@@ -1,6 +1,6 @@
 """Exactly once to topics while things die: kill -9 of each victim at each step of a batch.
 
-    python -m tests.spark_faults.topics [--seeds 20] [--seed N] [--keep FOLDER]
+    python -m tests.spark_faults.topics [--seeds 20] [--seed N] [--no-table] [--keep FOLDER]
 
 First every victim at every step, then as many seeds more with a fault drawn from them. After each
 the target holds the rows of the source, each once; the table says how many tries it took.
@@ -80,6 +80,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=0, help="faults drawn after all of them")
     parser.add_argument("--seed", type=int, default=1, help="the first of them")
     parser.add_argument("--keep", type=Path, help="a folder for what the run leaves")
+    parser.add_argument("--no-table", action="store_true", help="the seeds alone")
     parser.add_argument("--only", choices=VICTIMS, help="of the table, this victim alone")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp(prefix="spark-faults-"))
@@ -97,7 +98,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
     with BrokerProcess(folder / "data") as broker:
         run = Run(folder, broker)
         with run.harness:
-            for step in STEPS:
+            for step in () if given.no_table else STEPS:
                 for victim in (given.only,) if given.only else VICTIMS:
                     outcomes[victim, step] = told = run.under(Fault(victim, step))
                     failed += not told.startswith("ok")

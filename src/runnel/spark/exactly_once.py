@@ -36,6 +36,7 @@ from runnel.errors import ErrorCode
 from runnel.spark import connections
 from runnel.spark.decisions import Decision, Decisions, Token
 from runnel.spark.errors import OptionError, SinkError
+from runnel.spark.memory import keep_freed
 from runnel.spark.producing import Producing
 from runnel.spark.sink_options import SinkOptions
 from runnel.spark.steps import reached
@@ -222,6 +223,7 @@ def _written(
     batches: "Iterator[pa.RecordBatch]",
 ) -> tuple[OpenTransaction | None, int]:
     producer: Producer | None = None
+    keep_freed()
     producing: Producing | None = None
     for batch in batches:
         if batch.num_rows == 0:

@@ -19,6 +19,7 @@ from runnel.client.cluster import ClientError, Cluster
 from runnel.spark import connections
 from runnel.spark.errors import OptionError, SinkError
 from runnel.spark.exactly_once import ExactlyOnceBatchWriter, ExactlyOnceStreamWriter
+from runnel.spark.memory import keep_freed
 from runnel.spark.producing import Producing
 from runnel.spark.sink_options import SinkOptions, sink_options
 from runnel.spark.steps import reached
@@ -119,6 +120,7 @@ def write_rows(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Ack
 def _written(
     cluster: Cluster, options: SinkOptions, batches: "Iterator[pa.RecordBatch]"
 ) -> Acknowledged:
+    keep_freed()
     producing: Producing | None = None
     for batch in batches:
         if producing is None:
