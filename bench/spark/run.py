@@ -30,6 +30,7 @@ from bench.spark import data
 from bench.spark.goals import SPARK_GOALS
 from bench.spark.model import QUICK, TARGETS, Cell, Scale, Stage, Topic
 from bench.spark.scan_cells import SCAN_CELLS, scanned
+from bench.spark.sink_cells import SINK_CELLS
 from runnel.spark import session
 from tests.compat.spark.connector import connector_jars
 from tests.support.process import PACKAGES, ROOT, BrokerProcess
@@ -38,7 +39,7 @@ ROUNDS, QUICK_ROUNDS = 3, 2
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 BUSY_ABOVE = 0.5
 EXPECTED = (AssertionError, OSError, PySparkException, Py4JError)
-CELLS: tuple[Cell, ...] = SCAN_CELLS
+CELLS: tuple[Cell, ...] = (*SCAN_CELLS, *SINK_CELLS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
