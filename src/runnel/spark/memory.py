@@ -2,8 +2,8 @@
 
 A batch of Arrow buffers takes some megabytes and lives for milliseconds. By default the C library
 hands such memory back to the kernel, which gives it out again page by page, all zeros: that took
-half of the time of a scan (docs/spark-local.md has the figures). So a worker keeps up to
-`KEPT_BYTES` of what it has freed.
+half of the time of a scan of records of 100 bytes (10 million rows a second of processor time
+instead of 20). So a worker keeps up to `KEPT_BYTES` of what it has freed.
 """
 
 import ctypes

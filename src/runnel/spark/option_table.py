@@ -229,13 +229,20 @@ READING: Final = (
         "readMode",
         "auto",
         BOTH,
-        "`broker`, `local` (segment files of this machine, in `path`) or `auto`: files where they"
-        " can be read, else the broker.",
+        "`auto`: the broker's segment files where they are on this machine and surely the right"
+        " ones, else the broker; `local`: likewise, and an error if no partition can be read so;"
+        " `broker`: never files. See [Spark reads segment files](spark-local.md).",
         "local",
         False,
     ),
     Option(
-        "path", "", BOTH, "The data folder of a broker on this machine.", "/var/lib/runnel", False
+        "path",
+        "",
+        BOTH,
+        "The data folders (`log.dirs`) of a broker, several between commas; a batch read needs no"
+        " broker then.",
+        "/var/lib/runnel",
+        False,
     ),
     Option(
         "kafkaConsumer.pollTimeoutMs",

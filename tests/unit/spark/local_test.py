@@ -126,7 +126,7 @@ def test_the_rows_of_a_consumer(
     place = _place(broker, scan, topic)
     assert _from_files(scan, Range(topic, 0, 0, end, place)) == rows
     rng = random.Random(1)
-    for _ in range(40):
+    for _ in range(20):
         first, after = sorted(rng.sample(range(end + 1), 2))
         piece = Range(topic, 0, first, after, place)
         assert _from_files(scan, piece) == [row for row in rows if first <= row[0] < after]
