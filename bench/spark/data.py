@@ -22,7 +22,8 @@ PARTITIONS = 4
 FIRST_MS = 1_790_000_000_000
 DAY_MS = 24 * 3_600_000
 HEADER_BYTES = 61
-SMALL, LARGE, JSON, WARM, WARM_JSON = "100 B", "1 KiB", "JSON", "warm-up", "warm-up of JSON"
+SMALL, LARGE, JSON, TABLE = "100 B", "1 KiB", "JSON", "for a table"
+WARM, WARM_JSON = "warm-up", "warm-up of JSON"
 JSON_SCHEMA = "id BIGINT, name STRING, amount DOUBLE, active BOOLEAN, city STRING, count INT"
 WARM_RECORDS = 600_000
 
@@ -32,6 +33,7 @@ def wanted_records(scale: Scale) -> dict[str, int]:
         SMALL: scale.small_records,
         LARGE: scale.large_records,
         JSON: scale.json_records,
+        TABLE: scale.table_records,
         WARM: WARM_RECORDS,
         WARM_JSON: WARM_RECORDS,
     }
@@ -114,6 +116,7 @@ _KINDS: dict[str, tuple[int, Callable[[int], list[bytes]]]] = {
     SMALL: (7500, _text(100)),
     LARGE: (900, _text(1024)),
     JSON: (6000, _json),
+    TABLE: (7500, _text(100)),
     WARM: (7500, _text(100)),
     WARM_JSON: (6000, _json),
 }

@@ -31,6 +31,7 @@ from bench.spark.goals import SPARK_GOALS
 from bench.spark.model import QUICK, TARGETS, Cell, Scale, Stage, Topic
 from bench.spark.scan_cells import SCAN_CELLS, scanned
 from bench.spark.sink_cells import SINK_CELLS
+from bench.spark.stream_cells import STREAM_CELLS
 from runnel.spark import session
 from tests.compat.spark.connector import connector_jars
 from tests.support.process import PACKAGES, ROOT, BrokerProcess
@@ -39,7 +40,7 @@ ROUNDS, QUICK_ROUNDS = 3, 2
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 BUSY_ABOVE = 0.5
 EXPECTED = (AssertionError, OSError, PySparkException, Py4JError)
-CELLS: tuple[Cell, ...] = (*SCAN_CELLS, *SINK_CELLS)
+CELLS: tuple[Cell, ...] = (*SCAN_CELLS, *STREAM_CELLS, *SINK_CELLS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,7 +112,7 @@ def _warm_up(stage: Stage, cells: Sequence[Cell]) -> None:
         for target in TARGETS:
             sys.stderr.write(f"warming up {target}\n")
             scanned(stage, target, small[data.WARM])
-            for cell in cells:
+            for cell in [cell for cell in cells if cell.topics]:
                 try:
                     cell.run(stage, target)
                 except EXPECTED as error:  # the rounds will tell of it

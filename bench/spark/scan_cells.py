@@ -9,7 +9,7 @@ HOUR = 11  # of the day, the one that is read
 ROWS_PER_S = "rows/s"
 
 
-def scanned(stage: Stage, target: str, topic: Topic, **options: object) -> float:
+def scanned(stage: Stage, target: str, topic: Topic, **options: str) -> float:
     """Rows per second. Every record's value is looked at; the sums are checked."""
     frame = stage.read(target, topic, **options)
     with timed() as seconds:
@@ -30,7 +30,9 @@ def _local(what: str) -> Cell:
     """The connector can only ask the broker: that is what it is compared with."""
 
     def run(stage: Stage, target: str) -> float:
-        options = {"readMode": "local", "path": stage.broker.data_dir} if target == RUNNEL else {}
+        options = (
+            {"readMode": "local", "path": str(stage.broker.data_dir)} if target == RUNNEL else {}
+        )
         return scanned(stage, target, stage.topics[what], **options)
 
     return Cell(Measure(f"scan of local segments, {what}", ROWS_PER_S), run, (what,))
