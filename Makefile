@@ -13,7 +13,7 @@ NOT_COMPILED := $(foreach name,bench_* cli_* client_* docstrings_* first_minutes
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults compat e2e deploy plugin docs planted faults lock clean try readme
+.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults spark-cluster compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -123,6 +123,9 @@ compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="
 	$(BIN)/python -m pytest -q -n 2 tests/compat/matrix_test.py
 	tests/compat/run.sh $(ARGS)
 	$(if $(ARGS),,$(MAKE) -s plugin)
+
+spark-cluster: $(STAMP) ## source, sinks and tables on a Spark standalone cluster: a master, two workers
+	$(BIN)/python -m tests.compat.spark.cluster_suite runnel
 
 docs: $(STAMP) ## the documentation as a site in build/site (ARGS=serve shows it at localhost:8000)
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs $(or $(ARGS),build --strict)

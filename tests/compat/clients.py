@@ -208,6 +208,7 @@ BROKER_SUITES += [
         ("java", "mvn"),
         600.0,
     ),
+    Program("spark-cluster", lambda: _here("tests.compat.spark.cluster_suite"), ("bash",), 900.0),
 ]
 BROKER_SUITES += [
     Program(f"docs-{page}", partial(_page, page), needs) for page, needs in LANGUAGE_PAGES.items()
