@@ -25,7 +25,8 @@ from runnel.config.registry import suggestion
 from runnel.spark import lake_options, table_schema
 from runnel.spark.attempts import Attempt
 from runnel.spark.batch import OffsetRange
-from runnel.spark.columns import all_columns
+from runnel.spark.columns import all_columns, decoding_of
+from runnel.spark.decoding import Decoding
 from runnel.spark.errors import OptionError
 from runnel.spark.lake_options import LakeOptions, TableError
 from runnel.spark.lake_table import open_table
@@ -94,15 +95,17 @@ def direct_reader(options: Mapping[str, str]) -> DirectReader:
     of_table, of_source = _split(options)
     lake = lake_options.parse(of_table)
     source = stream_options(of_source)
+    decode = decoding_of(source)
+    wanted = _columns(options, decode) or all_columns(source)
     scan = Scan(
         client=source.client,
-        columns=_columns(options) or all_columns(source),
+        columns=tuple(spark_schema(wanted, decode).names),
         read_committed=source.read_committed,
         fail_on_data_loss=source.fail_on_data_loss,
         poll_timeout_ms=source.poll_timeout_ms,
         read_mode=source.read_mode,
         path=source.path,
-        decode=source.decode,
+        decode=decode,
     )
     return DirectReader(source, scan, lake)
 
@@ -122,12 +125,14 @@ def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return of_table, of_source
 
 
-def _columns(options: Mapping[str, str]) -> tuple[str, ...]:
+def _columns(options: Mapping[str, str], decode: Decoding | None) -> tuple[str, ...]:
+    """As asked for; `value` stands for all that decoding makes of it."""
+    known = {*spark_schema(COLUMNS, decode).names, "value"}
     given = {name.lower(): value for name, value in options.items()}.get(_COLUMNS, "")
     names = tuple(name.strip() for name in given.split(",") if name.strip())
     for name in names:
-        if name not in COLUMNS:
-            hint = suggestion(name, COLUMNS) or f"; there are {', '.join(COLUMNS)}"
+        if name not in known:
+            hint = suggestion(name, known) or f"; there are {', '.join(sorted(known))}"
             raise OptionError(f"columns={given}: there is no column {name}{hint}")
     if len(set(names)) != len(names):
         raise OptionError(f"columns={given}: name each column once")

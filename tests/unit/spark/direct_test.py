@@ -1,0 +1,71 @@
+"""Direct mode without Spark: a topic's records become the files of a table."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from runnel.spark import connections, direct
+from runnel.spark.errors import OptionError
+from runnel.spark.lake_table import Query
+from runnel.spark.lake_task import Task
+from runnel.testing import RunnelBroker
+from tests.support import tables
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    with RunnelBroker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        for n in range(50):
+            producer.produce("orders", json.dumps({"id": n, "name": f"n{n}"}).encode())
+        producer.flush()
+        yield broker.bootstrap_servers
+        connections.close_all()
+
+
+def options(servers: str, table: Path, **more: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": servers,
+        "subscribe": "orders",
+        "startingOffsets": "earliest",
+        "queryId": "q",
+        "table": str(table),
+        "mode": "direct",
+        **more,
+    }
+
+
+def read(servers: str, table: Path, **more: str) -> list[dict[str, Any]]:
+    """The rows that Spark would see: one for each file."""
+    reader = direct.direct_reader(options(servers, table, **more))
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    found = [
+        row
+        for partition in reader.partitions(start, end)
+        for batch in reader.read(partition)
+        for row in batch.to_pylist()
+    ]
+    reader.stop()
+    return found
+
+
+def test_decoded_columns_become_those_of_the_table(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "this_task", lambda _: Task(Query("q", "checkpoint"), 0, 0))
+    more = {"decode": "json", "valueSchema": "id BIGINT, name STRING", "columns": "value,offset"}
+    (file,) = read(servers, tmp_path / "t", **more)
+    assert file["row_count"] == 50
+    assert json.loads(file["stats"])["maxValues"] == {"id": 49, "name": "n9", "offset": 49}
+    assert tables.data_files(tmp_path / "t") == {file["path"]}
+    assert len(tables.ledgers(tmp_path / "t")) == 1
+
+
+def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="there is no column ofset; did you mean offset"):
+        direct.direct_reader(options("localhost:1", tmp_path / "t", columns="ofset"))
