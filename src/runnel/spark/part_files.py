@@ -29,7 +29,8 @@ ROW_GROUP_BYTES: Final = 64 << 20
 GATHERED_BYTES: Final = 256 << 20  # over all partition values of a task
 MAX_OPEN_FILES: Final = 64
 _SAMPLE_ROWS: Final = 4_096
-_FULL_OR_FORBIDDEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_OR_FORBIDDEN: Final = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM)
 
 Values = tuple[str | None, ...]
 
