@@ -207,7 +207,6 @@ class Decisions:
                     f" {error}; make it, with cleanup.policy=compact, or name another one by the"
                     " option decisionsTopic"
                 ) from None
-            self._cluster.leaders(self.name, reconnect=True)
 
     def _check_policy(self) -> None:
         key = "cleanup.policy"

@@ -1,4 +1,4 @@
-"""The unit tests of the Spark source that need a broker, on Apache Kafka: the same has to hold.
+"""Unit tests of the Spark source and sink that need a broker, on Apache Kafka: the same holds.
 
 `python -m tests.compat.spark.source_suite kafka`; with `runnel` too, as make test has the others.
 """
@@ -10,7 +10,7 @@ import pytest
 
 # What tests/support/spark_brokers.py looks for: not imported, as pytest has to do it first.
 CHOICE = "RUNNEL_SPARK_TESTS_ON"
-TESTS = ("stream_test.py", "batch_read_test.py", "pushdown_test.py")
+TESTS = ("stream_test.py", "batch_read_test.py", "pushdown_test.py", "exactly_once_test.py")
 
 
 class _Lines:

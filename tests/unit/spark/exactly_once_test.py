@@ -5,7 +5,6 @@ The kills themselves are in tests/spark_faults.
 """
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from itertools import count
 
@@ -24,28 +23,24 @@ from runnel.spark.sink_options import SinkOptions, sink_options
 from runnel.spark.tasks import Task
 from runnel.spark.transactional import begin
 from runnel.testing import RunnelBroker
+from tests.support.spark_brokers import spark_broker
 from tests.support.spark_rows import options_of, rows, schema
 
 SPARKS_ID = "0b0e6a2c"
 numbers = count()
 
 
-ELSEWHERE = "RUNNEL_TEST_SINKS_AT"  # HOST:PORT of a Kafka broker, for `make compat`
-
-
 @pytest.fixture(scope="module", params=["KIP-890", "before it"])
 def broker(request: pytest.FixtureRequest) -> Iterator[RunnelBroker]:
     """Both protocols of transactions: a cluster may have either."""
-    address = os.environ.get(ELSEWHERE)
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "before it":
             for module in (decisions, transactional):
                 patch.setattr(module, "bumps_epochs", lambda _: False)
-        if address:
-            yield RunnelBroker(port=int(address.rpartition(":")[2]))  # which is never started
-        else:
-            with RunnelBroker() as running:
-                yield running
+        with spark_broker() as running:
+            # A Kafka broker is asked by the same calls: only its port has to be known.
+            port = int(running.bootstrap_servers.rpartition(":")[2])
+            yield running if isinstance(running, RunnelBroker) else RunnelBroker(port=port)
         connections.close_all()
 
 
