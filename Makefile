@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNS := $(VENV)/.runs
 COMPILED := build/compiled
-# Commands, documents, clients and the benchmark are the same whether the broker is compiled or not.
-NOT_COMPILED := $(foreach name,bench_* cli_* client_* docstrings_* first_minutes_* language_pages_* storage_command_* testing_docs_*,--ignore-glob='*/integration/$(name)')
+# Commands, documents, clients, settings and the benchmark are the same, compiled or not.
+NOT_COMPILED := $(foreach name,bench_* cli_* client_* configs_* container_* docstrings_* first_minutes_* language_pages_* metrics_* own_log_* quota_* refusal_* storage_command_* testing_*,--ignore-glob='*/integration/$(name)')
 SEED ?= 1
 ARGS ?=
 

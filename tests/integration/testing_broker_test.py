@@ -31,6 +31,7 @@ def partitions_of(broker: RunnelBroker, topic: str) -> int:
 def test_a_broker_serves_and_leaves_nothing(in_process: bool) -> None:
     """Goal: twice in one process, and each time no thread, no folder, no child, no open file."""
     threads, me = set(threading.enumerate()), psutil.Process()
+    children = set(me.children())  # of other tests in this process
     level = logging.getLogger("runnel").level
     for _ in range(2):
         with RunnelBroker(in_process=in_process) as broker:
@@ -44,9 +45,10 @@ def test_a_broker_serves_and_leaves_nothing(in_process: bool) -> None:
         assert not folder.parent.exists() and not broker.is_running
         assert broker.logs
         del admin
-    assert not [child for child in me.children() if "runnel" in " ".join(child.cmdline())]
-    ours = {thread.name for thread in set(threading.enumerate()) - threads}
-    assert not {name for name in ours if name.startswith(("runnel", "metadata"))}, ours
+    ours = set(me.children()) - children
+    assert not [child for child in ours if "runnel" in " ".join(child.cmdline())]
+    names = {thread.name for thread in set(threading.enumerate()) - threads}
+    assert not {name for name in names if name.startswith(("runnel", "metadata"))}, names
     assert logging.getLogger("runnel").level == level
     assert not [file.path for file in me.open_files() if "runnel-" in file.path]
 
