@@ -21,7 +21,7 @@ help: ## this list
 
 setup: $(STAMP) ## make the environment in .venv
 
-$(STAMP): requirements.lock pyproject.toml setup.py $(wildcard src/runnel/native/*.pyx)
+$(STAMP): requirements.lock pyproject.toml setup.py $(wildcard src/runnel/native/*.pyx src/runnel/native/*.pxd)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Runnel needs Python 3.11 or newer; set PYTHON=/path/to/it"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -72,6 +72,17 @@ def test_names_choose(runnel: Runnel) -> None:
     assert done.status == 2 and "'nothing_like_it'" in done.err
 
 
+def test_a_topic_just_made_is_waited_for(tmp_path: Path) -> None:
+    """A broker tells of topics once a second, so the first look may well find none."""
+    with BrokerProcess(tmp_path / "data", metrics=True) as broker:
+        runnel = Runnel(broker.bootstrap)
+        where = ("--ready-file", str(broker.ready_file))
+        done = runnel.inside("metrics", "topic_partitions", *where)
+        assert done.status == 2 and "nothing here yet" in done.err
+        runnel("topic", "create", "orders", "--partitions", "3")
+        assert "orders" in runnel("metrics", "topic_partitions", "--prometheus", *where).out
+
+
 def test_json_has_everything(runnel: Runnel) -> None:
     document = runnel("metrics", "--json", "--interval", "0.1").json
     assert document["interval_seconds"] >= 0.1

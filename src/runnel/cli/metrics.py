@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # other commands start without these
 
 INTERVAL_MIN_S: Final = 0.1
 INTERVAL_MAX_S: Final = 3600.0
+TOLD_S_MAX: Final = 5.0  # a broker tells of a topic it has just made within a second or two
+AGAIN_S: Final = 0.2
 COLUMNS: Final = ("metric", "labels", "value", "now")
 METRICS_EXAMPLES: Final = examples(
     "runnel metrics",
@@ -52,24 +54,21 @@ def metrics(
     ] = False,
 ) -> None:
     """Show what a broker measures now: totals, and rates over a second."""
-    from runnel.cli.metrics_views import chosen, document
+    from runnel.cli.metrics_views import document
     from runnel.cli.rates import Interval
 
     _ensure_sensible(interval, watch, as_json, prometheus)
     found = metrics_url(url, ready_file)
     wanted = names or []
     if prometheus:
-        text = scrape_text(found)
-        scrape = read(found, text)
-        families = _some(chosen(scrape, wanted), wanted)
+        text, scrape, families = _look(found, wanted)
         show_line("\n".join(_lines_about(text, families, scrape)) if wanted else text.rstrip("\n"))
         return
     before: Scrape | None = None
     looked_at = 0.0
     while True:
-        after = read(found, scrape_text(found))
+        _, after, families = _look(found, wanted)
         now = time.monotonic()
-        families = _some(chosen(after, wanted), wanted)
         if interval == 0 or before is not None:
             span = Interval(before, after, now - looked_at)
             if as_json:
@@ -113,13 +112,27 @@ def ensure_interval(interval: float, *, may_be_zero: bool = False) -> None:
         )
 
 
-def _some(families: list[str], names: Sequence[str]) -> list[str]:
-    if not families:
-        raise CommandError(
-            f"No metric has {' or '.join(map(repr, names))} in its name: 'runnel metrics' shows all"
-            " of them."
-        )
-    return families
+def _look(url: str, names: Sequence[str]) -> tuple[str, "Scrape", list[str]]:
+    """The text, what it says, and the metrics in it that have one of the names in theirs."""
+    from runnel.cli.metrics_views import chosen
+    from runnel.exporter.catalogue import METRICS
+
+    until_s = time.monotonic() + TOLD_S_MAX
+    while True:
+        text = scrape_text(url)
+        scrape = read(url, text)
+        if families := chosen(scrape.kinds, names):
+            return text, scrape, families
+        asked = " or ".join(map(repr, names))
+        if not chosen((metric.name for metric in METRICS), names):
+            raise CommandError(
+                f"No metric has {asked} in its name: 'runnel metrics' shows all of them."
+            )
+        if time.monotonic() > until_s:
+            raise CommandError(
+                f"There is nothing here yet for {asked} to tell about: no topic or group, say."
+            )
+        time.sleep(AGAIN_S)
 
 
 def _show(span: "Interval", families: Sequence[str], names: Sequence[str], clear: bool) -> None:

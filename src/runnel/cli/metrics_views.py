@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from runnel.cli.exposition import Scrape, labels_of
+from runnel.cli.exposition import labels_of
 from runnel.cli.figures import count_text, duration_text, seconds_text, size_text
 from runnel.cli.logs import printable
 from runnel.cli.rates import Distribution, Interval, distributions
@@ -38,12 +38,12 @@ class Line(NamedTuple):
         return (self.name, self.labels, self.value, self.now)
 
 
-def chosen(scrape: Scrape, names: Sequence[str]) -> list[str]:
-    """The families whose name contains one of these; all without any."""
+def chosen(families: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Those whose name contains one of these; all without any."""
     wanted = [name.removeprefix(PREFIX).lower() for name in names]
     return [
         family
-        for family in scrape.kinds
+        for family in families
         if not wanted or any(part in family.removeprefix(PREFIX) for part in wanted)
     ]
 

@@ -6,7 +6,7 @@ begins; it ends with its marker. That holds for one answer: the next one says it
 
 from collections.abc import Iterable, Iterator
 
-from runnel.native.columns import BatchRows, ControlType, Record, RecordColumns
+from runnel.native.columns import BatchRows, ControlType, Record, RecordColumns, runs_of
 from runnel.wire.batch import TRANSACTIONAL
 from runnel.wire.messages.fetch import AbortedTransaction
 
@@ -34,16 +34,7 @@ class Aborted:
         """First row and number of rows of what is not aborted, neighbours as one."""
         if not self._coming and not self._open:  # markers have no rows
             return [(0, columns.row_count)] if columns.row_count else []
-        runs: list[tuple[int, int]] = []
-        for batch in columns.batches:
-            if self._is_hidden(batch) or batch.row_count == 0:
-                continue
-            first, count = runs[-1] if runs else (batch.first_row, 0)
-            if first + count == batch.first_row:
-                runs[-1:] = [(first, count + batch.row_count)]
-            else:
-                runs.append((batch.first_row, batch.row_count))
-        return runs
+        return runs_of(batch for batch in columns.batches if not self._is_hidden(batch))
 
     def _is_hidden(self, batch: BatchRows) -> bool:
         header = batch.header

@@ -6,6 +6,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from runnel.native._varints cimport put_varlong, varlong_size
+
 from runnel.wire.batch import CONTROL, CRC_START, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, crc32c
 
 cdef int HEADER_BYTES = 61
@@ -26,15 +28,6 @@ cdef inline uint8_t* put(uint8_t* out, int size, int64_t value) noexcept nogil:
     return out + size
 
 
-cdef inline int varint_size(int64_t value) noexcept nogil:
-    cdef uint64_t left = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef int size = 1
-    while left > 0x7F:
-        left >>= 7
-        size += 1
-    return size
-
-
 cdef inline uint8_t* put_unsigned(uint8_t* out, uint64_t left) noexcept nogil:
     while left > 0x7F:
         out[0] = <uint8_t>(left & 0x7F | 0x80)
@@ -44,10 +37,6 @@ cdef inline uint8_t* put_unsigned(uint8_t* out, uint64_t left) noexcept nogil:
     return out + 1
 
 
-cdef inline uint8_t* put_varint(uint8_t* out, int64_t value) noexcept nogil:
-    return put_unsigned(out, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
-
-
 cdef inline uint8_t* put_bytes(uint8_t* out, bytes data) noexcept:
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
     memcpy(out, PyBytes_AS_STRING(data), size)
@@ -55,11 +44,11 @@ cdef inline uint8_t* put_bytes(uint8_t* out, bytes data) noexcept:
 
 
 cdef inline int64_t body_size(int64_t delta, bytes key, bytes value) noexcept:
-    cdef int64_t size = 3 + varint_size(delta) + varint_size(PyBytes_GET_SIZE(key))
+    cdef int64_t size = 3 + varlong_size(delta) + varlong_size(PyBytes_GET_SIZE(key))
     size += PyBytes_GET_SIZE(key)
     if value is None:
         return size + 1
-    return size + varint_size(PyBytes_GET_SIZE(value)) + PyBytes_GET_SIZE(value)
+    return size + varlong_size(PyBytes_GET_SIZE(value)) + PyBytes_GET_SIZE(value)
 
 
 def encode_pairs(
@@ -72,7 +61,7 @@ def encode_pairs(
     for delta in range(count):
         key, value = rows[delta]
         body = body_size(delta, key, value)
-        size += varint_size(body) + body
+        size += varlong_size(body) + body
     cdef bytearray batch = PyByteArray_FromStringAndSize(NULL, size)
     cdef uint8_t* start = <uint8_t*>PyByteArray_AS_STRING(batch)
     cdef uint8_t* out = put(start, 8, 0)
@@ -95,15 +84,15 @@ def encode_pairs(
     out = put(out, 4, count)
     for delta in range(count):
         key, value = rows[delta]
-        out = put_varint(out, body_size(delta, key, value))
+        out = put_varlong(out, body_size(delta, key, value))
         out = put(out, 2, 0)  # attributes, and no difference in time
-        out = put_varint(out, delta)
-        out = put_varint(out, PyBytes_GET_SIZE(key))
+        out = put_varlong(out, delta)
+        out = put_varlong(out, PyBytes_GET_SIZE(key))
         out = put_bytes(out, key)
         if value is None:
-            out = put_varint(out, -1)
+            out = put_varlong(out, -1)
         else:
-            out = put_varint(out, PyBytes_GET_SIZE(value))
+            out = put_varlong(out, PyBytes_GET_SIZE(value))
             out = put_bytes(out, value)
         out = put(out, 1, 0)  # no headers
     put(start + CRC_AT, 4, crc32c(memoryview(batch)[COVERED_AT:]))

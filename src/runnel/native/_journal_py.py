@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from runnel.native.encode import varint
+from runnel.native.encode import uvarint, varint
 from runnel.types import NO_TOPIC_ID
 from runnel.wire.batch import CONTROL, CRC_START, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, crc32c
 
@@ -88,14 +88,5 @@ def offset_value(
     note = metadata.encode()
     is_named = topic_id == NO_TOPIC_ID
     value = _pack_start_of_value(_OFFSET_VALUE_VERSION, offset, leader_epoch)
-    value += _uvarint(len(note) + 1) + note + _pack_end_of_value(committed_ms, not is_named)
+    value += uvarint(len(note) + 1) + note + _pack_end_of_value(committed_ms, not is_named)
     return value if is_named else value + _TOPIC_ID_TAG + topic_id
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -12,6 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
+from runnel.native._varints cimport put_varlong, varlong_size
+
 from runnel.native.columns import Payload
 
 cdef struct Lane:
@@ -75,25 +77,6 @@ cdef inline bint is_present(Binary* column, int64_t row) noexcept nogil:
         return False
     row += column.start
     return column.validity == NULL or (column.validity[row >> 3] >> (row & 7)) & 1
-
-
-cdef inline int varlong_size(int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef int size = 1
-    while zigzag > 0x7F:
-        zigzag >>= 7
-        size += 1
-    return size
-
-
-cdef inline uint8_t* put_varlong(uint8_t* out, int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    while zigzag > 0x7F:
-        out[0] = <uint8_t>(zigzag & 0x7F | 0x80)
-        out += 1
-        zigzag >>= 7
-    out[0] = <uint8_t>zigzag
-    return out + 1
 
 
 cdef inline int64_t field_size(Binary* column, int64_t row) noexcept nogil:

@@ -12,6 +12,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from runnel.native._varints cimport put_varlong, varlong_size
+
 from runnel.native import faults
 from runnel.native.columns import BinaryColumn, HeaderColumns
 from runnel.wire.batch import LOG_APPEND_TIME as LOG_APPEND_TIME_BIT
@@ -1110,25 +1112,6 @@ cdef class OffsetMap:
 cdef buffer_part(bytearray buffer, int64_t start, int64_t end):
     """A copy, so that no view of the buffer is left that would keep it from being cut."""
     return buffer[start:end]
-
-
-cdef inline int varlong_size(int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef int size = 1
-    while zigzag > 0x7F:
-        zigzag >>= 7
-        size += 1
-    return size
-
-
-cdef inline uint8_t* put_varlong(uint8_t* out, int64_t value) noexcept nogil:
-    cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    while zigzag > 0x7F:
-        out[0] = <uint8_t>(zigzag & 0x7F | 0x80)
-        out += 1
-        zigzag >>= 7
-    out[0] = <uint8_t>zigzag
-    return out + 1
 
 
 cdef int rebase_batch(

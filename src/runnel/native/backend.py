@@ -8,7 +8,7 @@ else:
     try:
         from runnel.native import _records as _found
 
-        _ = _found.OffsetMap  # which a binary of older sources lacks
+        _ = _found.Columns.append_run  # which a binary of older sources lacks
     except (ImportError, AttributeError):
         from runnel.native import _records_py as _found
 

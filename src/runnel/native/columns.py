@@ -6,7 +6,7 @@ entry than there are rows, validity is one bit per row, lowest bit first, 1 for 
 is. Nothing here imports pyarrow.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -76,6 +76,20 @@ class BatchRows(NamedTuple):
     row_count: int
     control: ControlType | None  # None for a batch of ordinary records
     payload_bytes: int  # of its records without compression
+
+
+def runs_of(batches: Iterable[BatchRows]) -> list[tuple[int, int]]:
+    """First row and number of rows of these batches, neighbours as one."""
+    runs: list[tuple[int, int]] = []
+    for batch in batches:
+        if batch.row_count == 0:
+            continue
+        first, count = runs[-1] if runs else (batch.first_row, 0)
+        if first + count == batch.first_row:
+            runs[-1:] = [(first, count + batch.row_count)]
+        else:
+            runs.append((batch.first_row, batch.row_count))
+    return runs
 
 
 class RecordColumns(NamedTuple):

@@ -89,7 +89,10 @@ def batch_of(
 
 def varint(value: int) -> bytes:
     """Zigzag, as all numbers of a record are; good for varlongs too."""
-    value = value << 1 ^ value >> 63
+    return uvarint(value << 1 ^ value >> 63)
+
+
+def uvarint(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -40,7 +40,6 @@ from runnel.wire.batch import (
 from runnel.wire.crc import Crc32c
 
 COMPILED: Final = backend.COMPILED  # whether the fast decoder is there; the broker logs it
-READS_RUNS: Final = hasattr(backend.Columns, "append_run")  # a binary of older sources does not
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_COLUMN_BYTES: Final = (1 << 31) - 1  # the offsets of a column are int32
 MIN_RECORD_BYTES: Final = 7
@@ -97,7 +96,7 @@ def decode(
         if header is None or header.base_offset >= up_to_offset:
             break
         end = position + header.size
-        if runs and READS_RUNS and not header.attributes & _NOT_IN_RUN:
+        if runs and not header.attributes & _NOT_IN_RUN:
             after, reached, stopped_before = _take_run(
                 *(columns, batches, header, view, position),
                 *(from_offset, up_to_offset, max_records, max_bytes),

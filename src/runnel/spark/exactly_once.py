@@ -91,7 +91,7 @@ class Left(WriterCommitMessage):
     records: int = 0
 
 
-class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+class _PreparedForTasks:
     """Made for a batch's tasks, where it is pickled, or for its commit, where it is not."""
 
     def __init__(self, options: SinkOptions, prepared: Prepared | None = None) -> None:
@@ -102,6 +102,10 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         if self._prepared is None:
             self._prepared = prepare(self._options)
         return type(self), (self._options, self._prepared)
+
+
+class ExactlyOnceStreamWriter(_PreparedForTasks, DataSourceStreamArrowWriter):
+    """The batch's number is Spark's."""
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Left:
         assert self._prepared is not None, "only tasks write"
@@ -122,17 +126,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         abort(self._options, messages)
 
 
-class ExactlyOnceBatchWriter(DataSourceArrowWriter):
+class ExactlyOnceBatchWriter(_PreparedForTasks, DataSourceArrowWriter):
     """A batch write has no number of its own: the next one, unless the user gives it one."""
-
-    def __init__(self, options: SinkOptions, prepared: Prepared | None = None) -> None:
-        self._options = options
-        self._prepared = prepared
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self._prepared is None:
-            self._prepared = prepare(self._options)
-        return type(self), (self._options, self._prepared)
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Left:
         assert self._prepared is not None, "only tasks write"

@@ -5,7 +5,7 @@ runs as it is. What would be unsafe to ignore, above all encryption, is refused.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from runnel.config.registry import suggestion
 from runnel.spark.errors import OptionError
@@ -88,32 +88,46 @@ WITHOUT_EFFECT: Final = frozenset(
 _SECRET_KEYS: Final = ("sasl.", "ssl.")
 
 
+class Names(NamedTuple):
+    """What is known of `kafka.*` in one direction."""
+
+    used: Mapping[str, str]
+    refused: Mapping[str, str]  # and why
+    without_effect: frozenset[str]
+    how: str  # "read from", "write to"
+
+
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Of a read. Raises OptionError for what is refused."""
+    return settings_of(options, Names(USED, REFUSED, WITHOUT_EFFECT, "read from"))
+
+
+def settings_of(options: Mapping[str, str], names: Names) -> dict[str, str]:
     """The `kafka.*` options without their prefix. Raises OptionError for what is refused."""
     found = {
-        name.lower().removeprefix(PREFIX): value.strip()
+        name.lower().removeprefix(PREFIX): str(value).strip()
         for name, value in options.items()
         if name.lower().startswith(PREFIX)
     }
     for key in found:
-        _check(key, found)
+        _check(key, found, names)
     return found
 
 
-def _check(key: str, found: Mapping[str, str]) -> None:
-    if key in REFUSED:
-        raise OptionError(REFUSED[key])
+def _check(key: str, found: Mapping[str, str], names: Names) -> None:
+    if key in names.refused:
+        raise OptionError(names.refused[key])
     if key.startswith(_SECRET_KEYS):  # never with its value
         raise OptionError(
-            f"kafka.{key}: encryption and authentication are not spoken yet; read from a listener"
+            f"kafka.{key}: encryption and authentication are not spoken yet; {names.how} a listener"
             " with security.protocol PLAINTEXT"
         )
     if key == "security.protocol" and found[key].upper() != "PLAINTEXT":
         raise OptionError(
-            f"kafka.security.protocol={found[key]}: only PLAINTEXT is spoken yet; read from a"
+            f"kafka.security.protocol={found[key]}: only PLAINTEXT is spoken yet; {names.how} a"
             " PLAINTEXT listener"
         )
-    if key in USED or key in WITHOUT_EFFECT:
+    if key in names.used or key in names.without_effect:
         return
-    hint = suggestion(key, [*USED, *WITHOUT_EFFECT])
+    hint = suggestion(key, [*names.used, *names.without_effect])
     raise OptionError(f"unknown option kafka.{key}{hint.replace('mean ', 'mean kafka.')}")

@@ -11,7 +11,7 @@ from collections import deque
 from struct import Struct
 from typing import Final, NamedTuple
 
-from runnel.native.columns import RecordColumns
+from runnel.native.columns import BatchRows, RecordColumns, runs_of
 from runnel.spark.mapped import MappedLog, MappedSegment
 from runnel.storage.transactions import read_marker
 from runnel.wire.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
@@ -50,21 +50,13 @@ class Committed:
         undecided = TRANSACTIONAL
         if not any(batch.header.attributes & undecided for batch in columns.batches):
             return [(0, columns.row_count)] if columns.row_count else []
-        runs: list[tuple[int, int]] = []
-        for batch in columns.batches:
-            if batch.row_count == 0:
-                continue
-            header = batch.header
-            if header.attributes & TRANSACTIONAL and not self._is_committed(
-                header.producer_id, header.base_offset, batch.position
-            ):
-                continue
-            first, count = runs[-1] if runs else (batch.first_row, 0)
-            if first + count == batch.first_row:
-                runs[-1:] = [(first, count + batch.row_count)]
-            else:
-                runs.append((batch.first_row, batch.row_count))
-        return runs
+        return runs_of(batch for batch in columns.batches if self._is_visible(batch))
+
+    def _is_visible(self, batch: BatchRows) -> bool:
+        header = batch.header
+        if not batch.row_count or not header.attributes & TRANSACTIONAL:
+            return True
+        return self._is_committed(header.producer_id, header.base_offset, batch.position)
 
     def _is_committed(self, producer_id: int, offset: int, position: int) -> bool:
         ahead = self._markers.setdefault(producer_id, deque())

@@ -112,24 +112,23 @@ class RowBuilder:
         self, data: Readable, position: int, from_offset: int, up_to_offset: int
     ) -> RecordColumns:
         """The next records of these whole batches, no more than one Arrow batch of them."""
-        return decode_records(
-            data,
-            position=position,
-            from_offset=from_offset,
-            up_to_offset=up_to_offset,
-            max_records=BATCH_ROWS,
-            max_bytes=BATCH_BYTES,
-            keys=self._with_keys,
-            values=self._with_values,
-            headers=self._with_headers,
-            verify_crc=self._verify_crc,
-            runs=True,
-        )
+        return self._decode(data, position, from_offset, up_to_offset, with_content=True)
 
     def stamps(
         self, data: Readable, position: int, from_offset: int, up_to_offset: int
     ) -> RecordColumns:
         """The same run of records without what they hold, which takes a fraction of the time."""
+        return self._decode(data, position, from_offset, up_to_offset, with_content=False)
+
+    def _decode(
+        self,
+        data: Readable,
+        position: int,
+        from_offset: int,
+        up_to_offset: int,
+        *,
+        with_content: bool,
+    ) -> RecordColumns:
         return decode_records(
             data,
             position=position,
@@ -137,9 +136,9 @@ class RowBuilder:
             up_to_offset=up_to_offset,
             max_records=BATCH_ROWS,
             max_bytes=BATCH_BYTES,
-            keys=False,
-            values=False,
-            headers=False,
+            keys=with_content and self._with_keys,
+            values=with_content and self._with_values,
+            headers=with_content and self._with_headers,
             verify_crc=self._verify_crc,
             runs=True,
         )

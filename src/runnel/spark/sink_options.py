@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Final
 from runnel.config.registry import suggestion
 from runnel.native.compression import Compression
 from runnel.spark.errors import OptionError
-from runnel.spark.sink_settings import (
-    PREFIX,
-    acks_of,
-    compression_of,
-    number_of,
-    producer_settings,
-)
+from runnel.spark.kafka_settings import PREFIX
+from runnel.spark.sink_settings import acks_of, compression_of, number_of, producer_settings
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

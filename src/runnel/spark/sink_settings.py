@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from runnel.client.cluster import addresses_of
-from runnel.config.registry import suggestion
 from runnel.native.compression import Compression
 from runnel.spark.errors import OptionError
+from runnel.spark.kafka_settings import Names, settings_of
 
-PREFIX: Final = "kafka."
 BOOTSTRAP: Final = "bootstrap.servers"
 USED: Final = {
     BOOTSTRAP: "the brokers to begin with",
@@ -81,20 +80,13 @@ WITHOUT_EFFECT: Final = frozenset(
         "socket.connection.setup.timeout.ms",
     }
 )
-_SECRET_KEYS: Final = ("sasl.", "ssl.")
 _LEVELS: Final = {"gzip": (-1, 9), "lz4": (1, 17), "zstd": (-131072, 22)}
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1}
 
 
 def producer_settings(options: Mapping[str, str]) -> dict[str, str]:
     """The `kafka.*` options without their prefix. Raises OptionError."""
-    found = {
-        name.lower().removeprefix(PREFIX): str(value).strip()
-        for name, value in options.items()
-        if name.lower().startswith(PREFIX)
-    }
-    for key in found:
-        _check(key, found)
+    found = settings_of(options, Names(USED, REFUSED, WITHOUT_EFFECT, "write to"))
     servers = found.get(BOOTSTRAP, "")
     if not servers:
         raise OptionError(
@@ -108,24 +100,6 @@ def producer_settings(options: Mapping[str, str]) -> dict[str, str]:
             f"kafka.{BOOTSTRAP}={servers}: {error}; write for example localhost:9092"
         ) from None
     return found
-
-
-def _check(key: str, found: Mapping[str, str]) -> None:
-    if key in REFUSED:
-        raise OptionError(REFUSED[key])
-    if key.startswith(_SECRET_KEYS):  # never with its value
-        raise OptionError(
-            f"kafka.{key}: encryption and authentication are not spoken yet; write to a listener"
-            " with security.protocol PLAINTEXT"
-        )
-    if key == "security.protocol" and found[key].upper() != "PLAINTEXT":
-        raise OptionError(
-            f"kafka.security.protocol={found[key]}: only PLAINTEXT is spoken yet; write to a"
-            " PLAINTEXT listener"
-        )
-    if key not in USED and key not in WITHOUT_EFFECT:
-        hint = suggestion(key, [*USED, *WITHOUT_EFFECT])
-        raise OptionError(f"unknown option kafka.{key}{hint.replace('mean ', 'mean kafka.')}")
 
 
 def acks_of(client: Mapping[str, str]) -> int:

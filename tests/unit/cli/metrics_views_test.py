@@ -26,13 +26,13 @@ SPAN = Interval(parse(text(1, 0)), parse(text(3, 10)), 2.0)
 
 def test_names_choose() -> None:
     scrape = SPAN.after
-    assert chosen(scrape, ["lag"]) == ["runnel_group_lag"]
-    assert chosen(scrape, ["runnel_group_lag"]) == ["runnel_group_lag"]
-    assert chosen(scrape, ["LAG", "produced"]) == [
+    assert chosen(scrape.kinds, ["lag"]) == ["runnel_group_lag"]
+    assert chosen(scrape.kinds, ["runnel_group_lag"]) == ["runnel_group_lag"]
+    assert chosen(scrape.kinds, ["LAG", "produced"]) == [
         "runnel_produced_bytes_total",
         "runnel_group_lag",
     ]
-    assert len(chosen(scrape, [])) == 4 and chosen(scrape, ["nothing"]) == []
+    assert len(chosen(scrape.kinds, [])) == 4 and chosen(scrape.kinds, ["nothing"]) == []
 
 
 def test_a_counter_has_its_total_and_its_rate() -> None:
