@@ -1,5 +1,5 @@
 """Makes `format("runnel")` known: PySpark imports every top-level module named `pyspark_*`."""
 
-from runnel.spark.source import RunnelDataSource as DefaultSource
+from runnel.spark.reads.source import RunnelDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

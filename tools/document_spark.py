@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from runnel.spark.kafka_settings import REFUSED, USED, WITHOUT_EFFECT
-from runnel.spark.option_table import BATCH, SECTIONS, STREAM, Option
+from runnel.spark.reads.option_table import BATCH, SECTIONS, STREAM, Option
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs/spark-options.md"

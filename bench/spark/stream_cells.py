@@ -171,7 +171,7 @@ def _list_offsets(stage: Stage, target: str) -> float | None:
         return None
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from runnel.spark.source import RunnelDataSource
+    from runnel.spark.reads.source import RunnelDataSource
 
     with WireClient(stage.broker.address) as client:
         topic = make_topic(client, f"offsets-{os.urandom(4).hex()}", PARTITION_COUNTS[-1])

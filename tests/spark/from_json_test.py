@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from runnel.spark.ddl import struct_type
-from runnel.spark.decoding_json import JsonDecoder
+from runnel.arrow.ddl import struct_type
+from runnel.arrow.decoding_json import JsonDecoder
 from tests.support.process import BrokerProcess
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from runnel.spark.source import RunnelDataSource
+from runnel.spark.reads.source import RunnelDataSource
 from tests.support.mixed_log import MixedWriter, Row, wanted
 from tests.support.process import BrokerProcess
 

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from runnel.client.partitioner import partition_of
-from runnel.spark.source import RunnelDataSource
+from runnel.spark.reads.source import RunnelDataSource
 from tests.spark.conftest import MakeTopic
 from tests.support.process import BrokerProcess
 from tests.support.spark_reading import messages_in, values_in

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from runnel.spark.source import RunnelDataSource
+from runnel.spark.reads.source import RunnelDataSource
 from tests.spark.conftest import MakeTopic
 from tests.support.process import BrokerProcess
 from tests.support.spark_reading import values_in

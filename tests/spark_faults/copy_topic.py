@@ -6,7 +6,7 @@ python -m tests.spark_faults.copy_topic SERVERS SOURCE TARGET CHECKPOINT
 import sys
 
 from runnel.spark import session
-from runnel.spark.source import RunnelDataSource
+from runnel.spark.reads.source import RunnelDataSource
 from tests.spark_faults.harness import serve
 
 ROWS_PER_BATCH = 700

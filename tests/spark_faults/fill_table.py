@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from runnel.spark import ingest, session
-from runnel.spark.lake import RunnelLake
-from runnel.spark.source import RunnelDataSource
+from runnel.spark.lake.sink import RunnelLake
+from runnel.spark.reads.source import RunnelDataSource
 from tests.spark_faults.harness import serve
 
 if TYPE_CHECKING:

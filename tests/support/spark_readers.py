@@ -9,10 +9,10 @@ from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceReader, InputP
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
-from runnel.spark.batch import OffsetRange
-from runnel.spark.ranges import Range
-from runnel.spark.source import RunnelDataSource
-from runnel.spark.streaming import StreamReader
+from runnel.arrow.ranges import Range
+from runnel.spark.reads.batch import OffsetRange
+from runnel.spark.reads.source import RunnelDataSource
+from runnel.spark.reads.streaming import StreamReader
 
 Offset = dict[str, dict[str, Any]]
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from runnel.arrow.ranges import COLUMNS, Range, Scan
+from runnel.arrow.scan import read
 from runnel.client.admin import create_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.sending import Sender
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
-from runnel.spark.ranges import COLUMNS, Range, Scan
-from runnel.spark.scan import read
 from runnel.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -47,7 +47,7 @@ def committed_files(format_: str, folder: Path) -> set[str]:
     elif format_ == "iceberg":
         paths = [task.file.file_path for task in iceberg(folder).scan().plan_files()]
     else:
-        from runnel.spark.sink_log import SinkLog
+        from runnel.spark.lake.sink_log import SinkLog
 
         paths = SinkLog(folder / "_spark_metadata").paths()
     return {Path(path).name for path in paths}

@@ -18,9 +18,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runnel.spark.ingesting import ingest
     from runnel.spark.java import SparkSetupError, find_java
     from runnel.spark.lag import LagListener
+    from runnel.spark.lake.ingesting import ingest
     from runnel.spark.sessions import session
 
 _MODULES = {

@@ -7,8 +7,8 @@ runs as it is. What would be unsafe to ignore, above all encryption, is refused.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from runnel.arrow.errors import OptionError
 from runnel.config.registry import suggestion
-from runnel.spark.errors import OptionError
 
 PREFIX: Final = "kafka."
 USED: Final = {

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from runnel.spark.offsets import Offsets
+from runnel.spark.reads.offsets import Offsets
 from runnel.types import TopicPartition
 
 METRICS: Final = {

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from fastavro import schemaless_writer
 
-from runnel.spark.decoders import ValueDecoder, decoded_fields, pinned
-from runnel.spark.decoding import DecodeOptionError, Decoding
-from runnel.spark.decoding_avro import avro_struct
-from runnel.spark.registry import RegistryError
+from runnel.arrow.decoders import ValueDecoder, decoded_fields, pinned
+from runnel.arrow.decoding import DecodeOptionError, Decoding
+from runnel.arrow.decoding_avro import avro_struct
+from runnel.arrow.registry import RegistryError
 from tests.support.registry import registry_of
 
 ORDER: dict[str, Any] = {

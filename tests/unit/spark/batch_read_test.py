@@ -13,12 +13,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from runnel.arrow import connections
+from runnel.arrow.errors import OptionError, SourceError
+from runnel.arrow.losses import DataLossError
 from runnel.client.admin import delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.native.columns import Record
-from runnel.spark import connections
-from runnel.spark.errors import OptionError, SourceError
-from runnel.spark.losses import DataLossError
 from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import batch_reader, batch_rows, pieces
 from tests.support.spark_topics import (

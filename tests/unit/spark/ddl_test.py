@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import types as t
 
-from runnel.spark.ddl import struct_type
-from runnel.spark.decoding import DecodeOptionError
+from runnel.arrow.ddl import struct_type
+from runnel.arrow.decoding import DecodeOptionError
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from runnel.arrow import connections
+from runnel.arrow.decoders import BadRecordError, decoded_fields
+from runnel.arrow.decoding import DecodeOptionError, Decoding
+from runnel.arrow.losses import ReadError
+from runnel.arrow.ranges import COLUMNS, Range
+from runnel.arrow.rows import arrow_schema, spark_schema
+from runnel.arrow.scan import read
 from runnel.native.columns import Record
-from runnel.spark import connections
-from runnel.spark.decoders import BadRecordError, decoded_fields
-from runnel.spark.decoding import DecodeOptionError, Decoding
-from runnel.spark.losses import ReadError
-from runnel.spark.ranges import COLUMNS, Range
-from runnel.spark.rows import arrow_schema, spark_schema
-from runnel.spark.scan import read
 from runnel.testing import RunnelBroker
 from tests.support.spark_topics import (
     T0_MS,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from runnel.spark import connections, direct
-from runnel.spark.errors import OptionError
-from runnel.spark.lake_table import Query
-from runnel.spark.lake_task import Task
+from runnel.arrow import connections
+from runnel.arrow.errors import OptionError
+from runnel.spark.lake import direct
+from runnel.spark.lake.lake_table import Query
+from runnel.spark.lake.lake_task import Task
 from runnel.testing import RunnelBroker
 from tests.support import tables
 

@@ -11,17 +11,19 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from runnel.arrow import connections
+from runnel.arrow.errors import SinkError
 from runnel.client import admin
 from runnel.client.cluster import Cluster
 from runnel.client.sending import Sender
 from runnel.client.transactions import list_transactions
 from runnel.native.columns import Record
-from runnel.spark import connections, decisions, exactly_once, steps, transactional
-from runnel.spark.errors import SinkError
-from runnel.spark.exactly_once import Left, NotPreparedError, Prepared, commit, prepare
-from runnel.spark.sink_options import SinkOptions, sink_options
+from runnel.spark import steps
 from runnel.spark.tasks import Task
-from runnel.spark.transactional import begin
+from runnel.spark.writes import decisions, exactly_once, transactional
+from runnel.spark.writes.exactly_once import Left, NotPreparedError, Prepared, commit, prepare
+from runnel.spark.writes.sink_options import SinkOptions, sink_options
+from runnel.spark.writes.transactional import begin
 from runnel.testing import RunnelBroker
 from tests.support.spark_brokers import spark_broker
 from tests.support.spark_rows import options_of, rows, schema
@@ -290,7 +292,7 @@ def test_a_transaction_that_timed_out_fails_the_batch_before_anything_is_decided
     prepared = prepare(query.options)
     left = query.write(prepared, 0, ["slow"])
     late = left.prepared.prepared_s + 9.5
-    monkeypatch.setattr("runnel.spark.exactly_once.time.monotonic", lambda: late)
+    monkeypatch.setattr("runnel.spark.writes.exactly_once.time.monotonic", lambda: late)
     with pytest.raises(SinkError, match="Set transactionTimeout higher"):
         commit(query.options, [left])
     monkeypatch.undo()

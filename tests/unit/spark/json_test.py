@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runnel.spark.ddl import struct_type
-from runnel.spark.decoding_json import JsonDecoder
-from runnel.spark.json_values import row_converter
+from runnel.arrow.ddl import struct_type
+from runnel.arrow.decoding_json import JsonDecoder
+from runnel.arrow.json_values import row_converter
 
 ALL = (
     "b BOOLEAN, i INT, l BIGINT, d DOUBLE, s STRING, t TIMESTAMP, day DATE, a ARRAY<BIGINT>,"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from runnel.spark.lake import RunnelLake
-from runnel.spark.lake_options import TableError
+from runnel.spark.lake.lake_options import TableError
+from runnel.spark.lake.sink import RunnelLake
 
 SCHEMA = StructType([StructField("id", LongType())])
 
@@ -38,7 +38,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     program = """
         import pyarrow as pa
         from pyspark.sql.types import LongType, StructField, StructType
-        from runnel.spark.lake import RunnelLake
+        from runnel.spark.lake.sink import RunnelLake
 
         schema = StructType([StructField("id", LongType())])
         lake = RunnelLake({"table": "t", "compression": "none"}).writer(schema, False)

@@ -19,9 +19,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from runnel.spark import lake_options, lake_table
-from runnel.spark.lake import BatchLakeWriter, RunnelLake, Written
-from runnel.spark.lake_options import TableError
+from runnel.spark.lake import lake_options, lake_table
+from runnel.spark.lake.lake_options import TableError
+from runnel.spark.lake.sink import BatchLakeWriter, RunnelLake, Written
 from tests.support import tables
 
 SCHEMA = StructType(
@@ -143,7 +143,7 @@ def test_a_driver_that_died_after_its_commit_loses_nothing(
     lake = writer(tmp_path / "t", table_format, **more)
     message = lake.write(iter([some(0, 10)]))
     with monkeypatch.context() as patch:
-        patch.setattr("runnel.spark.lake.Ledger.close", lambda _: None)
+        patch.setattr("runnel.spark.lake.sink.Ledger.close", lambda _: None)
         lake.commit([message])
     assert tables.ledgers(tmp_path / "t")
     write(tmp_path / "t", table_format, [some(0, 10)], **more)
@@ -180,7 +180,7 @@ def test_files_of_other_queries_are_left_until_they_are_old(
 def test_large_batches_become_several_files(tmp_path: Path, table_format: str) -> None:
     lake = writer(tmp_path / "t", table_format, targetFileSize="1k", compression="none")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runnel.spark.part_files.ROW_GROUP_BYTES", 4_000)
+        patch.setattr("runnel.spark.lake.part_files.ROW_GROUP_BYTES", 4_000)
         message = lake.write(iter([some(n * 100, 100) for n in range(10)]))
     assert len(message.files) >= 5
     lake.commit([message])
@@ -197,9 +197,9 @@ def test_a_driver_that_seemed_dead_cannot_commit_after_its_successor(
     messages: list[Written] = [lake.write(iter([some(0, 10)])) for lake in (dead, successor)]
     looked = lake_table.open_table(lake_options.parse({"table": str(tmp_path / "t")}))
 
-    monkeypatch.setattr("runnel.spark.lake.exclusive", lambda _: nullcontext())
+    monkeypatch.setattr("runnel.spark.lake.sink.exclusive", lambda _: nullcontext())
     successor.commit([messages[1]])
-    monkeypatch.setattr("runnel.spark.lake.open_table", lambda _: looked)
+    monkeypatch.setattr("runnel.spark.lake.sink.open_table", lambda _: looked)
     with suppress(Exception):  # Parquet sees the batch, the others find out by the conflict
         dead.commit([messages[0]])
     assert ids(table_format, tmp_path / "t") == [*range(10), 100]

@@ -15,16 +15,16 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from runnel.arrow import local, mapped, rows
+from runnel.arrow.locating import Locator
+from runnel.arrow.log_files import LogNames, list_log
+from runnel.arrow.losses import ReadError
+from runnel.arrow.offline import Folders
+from runnel.arrow.ranges import COLUMNS, Place, Range, Scan
+from runnel.arrow.scan import read, read_from_broker
 from runnel.client.admin import LATEST, list_offsets
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.ports import Disk
-from runnel.spark import local, mapped, rows
-from runnel.spark.locating import Locator
-from runnel.spark.log_files import LogNames, list_log
-from runnel.spark.losses import ReadError
-from runnel.spark.offline import Folders
-from runnel.spark.ranges import COLUMNS, Place, Range, Scan
-from runnel.spark.scan import read, read_from_broker
 from runnel.testing import RunnelBroker
 from tests.compat.kafka_folder.expected import ExpectedRecord, Folder
 from tests.support.mixed_log import MixedWriter, Row, Wanted, wanted

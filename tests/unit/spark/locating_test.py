@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from runnel.arrow.errors import SourceError
+from runnel.arrow.locating import ANY_NODE, Locator, _Owner, _places
+from runnel.arrow.ranges import Place, Range, Scan
 from runnel.client.cluster import Cluster, addresses_of
-from runnel.spark.errors import SourceError
-from runnel.spark.locating import ANY_NODE, Locator, _Owner, _places
-from runnel.spark.ranges import Place, Range, Scan
 from runnel.testing import RunnelBroker
 from runnel.wire.messages.metadata import (
     MetadataResponse,

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from runnel.arrow.offline import Folders, OfflineError
 from runnel.client.admin import LATEST, list_offsets
 from runnel.client.cluster import Cluster, addresses_of
-from runnel.spark.offline import Folders, OfflineError
 from runnel.storage.checkpoints import HIGH_WATERMARKS
 from runnel.testing import RunnelBroker
 from tests.compat.kafka_folder.expected import Folder

@@ -1,7 +1,7 @@
 """The page of options says what the code does."""
 
 from runnel.spark.kafka_settings import REFUSED, USED, WITHOUT_EFFECT
-from runnel.spark.option_table import BATCH, BOTH, OPTIONS, STREAM
+from runnel.spark.reads.option_table import BATCH, BOTH, OPTIONS, STREAM
 from tools import document_spark
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from runnel.spark.decoding import DecodeOptionError
-from runnel.spark.errors import OptionError
-from runnel.spark.option_table import OPTIONS
-from runnel.spark.options import any_options, batch_options, stream_options
-from runnel.spark.positions import Way
+from runnel.arrow.decoding import DecodeOptionError
+from runnel.arrow.errors import OptionError
+from runnel.spark.reads.option_table import OPTIONS
+from runnel.spark.reads.options import any_options, batch_options, stream_options
+from runnel.spark.reads.positions import Way
 from runnel.types import TopicPartition
 
 LEAST = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}

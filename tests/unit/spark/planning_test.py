@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runnel.spark.errors import OptionError
-from runnel.spark.offsets import Offsets, parse_offsets
-from runnel.spark.planning import Splitting, limited
-from runnel.spark.ranges import Range
+from runnel.arrow.errors import OptionError
+from runnel.arrow.ranges import Range
+from runnel.spark.reads.offsets import Offsets, parse_offsets
+from runnel.spark.reads.planning import Splitting, limited
 from runnel.types import TopicPartition
 
 A, B, C = (TopicPartition("t", index) for index in range(3))

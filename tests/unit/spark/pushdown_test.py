@@ -19,9 +19,9 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from runnel.arrow import connections
 from runnel.native.columns import Record
-from runnel.spark import connections
-from runnel.spark.pushdown import PushdownReader
+from runnel.spark.reads.pushdown import PushdownReader
 from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import batch_reader, pieces, rows_of
 from tests.support.spark_topics import T0_MS, make_topic, send

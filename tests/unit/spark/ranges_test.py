@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from runnel.spark.decoding import DecodeOptionError, Decoding
-from runnel.spark.ranges import Range, Scan
+from runnel.arrow.decoding import DecodeOptionError, Decoding
+from runnel.arrow.ranges import Range, Scan
 
 
 def test_a_task_travels_in_few_bytes() -> None:

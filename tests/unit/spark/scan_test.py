@@ -9,15 +9,15 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from runnel.arrow import connections
+from runnel.arrow.losses import DataLossError, ReadError
+from runnel.arrow.ranges import COLUMNS, Range
+from runnel.arrow.rows import BATCH_ROWS, arrow_schema
+from runnel.arrow.scan import read
 from runnel.client.admin import create_topic, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
-from runnel.spark import connections
-from runnel.spark.losses import DataLossError, ReadError
-from runnel.spark.ranges import COLUMNS, Range
-from runnel.spark.rows import BATCH_ROWS, arrow_schema
-from runnel.spark.scan import read
 from runnel.testing import RunnelBroker
 from tests.support.spark_topics import (
     T0_MS,

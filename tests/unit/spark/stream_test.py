@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
+from runnel.arrow import connections
+from runnel.arrow.errors import SourceError
+from runnel.arrow.losses import DataLossError
 from runnel.client.admin import add_partitions, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.group_offsets import committed_offsets
-from runnel.spark import connections
-from runnel.spark.errors import SourceError
-from runnel.spark.losses import DataLossError
 from runnel.types import TopicPartition
 from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import Query

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from runnel.arrow import connections
+from runnel.arrow.errors import OptionError, SinkError
 from runnel.client.partitioner import partition_of
-from runnel.spark import connections
-from runnel.spark.errors import OptionError, SinkError
-from runnel.spark.topic_sink import batch_writer, stream_writer
+from runnel.spark.writes.topic_sink import batch_writer, stream_writer
 from runnel.testing import RunnelBroker
 from tests.support.spark_rows import options_of, rows, schema
 

@@ -1,0 +1,176 @@
+"""Direct mode: tasks write a topic's records to the table's files themselves; Spark sees the files.
+
+Records go from the decoder's buffers to Parquet within one Python process and never enter the JVM:
+what crosses is a row per file. Spark still plans the batches, retries tasks and keeps the
+checkpoint, and the sink commits the files as it does those that it wrote itself.
+
+It is the reading side of `runnel-lake`: the options are those of `format("runnel")` together with
+those of the table. `ingest` puts both sides together.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from runnel.arrow.decoding import Decoding
+from runnel.arrow.errors import OptionError
+from runnel.arrow.ranges import COLUMNS, Range, Scan
+from runnel.arrow.rows import spark_schema
+from runnel.config.registry import suggestion
+from runnel.spark.lake import lake_options, table_schema
+from runnel.spark.lake.attempts import Attempt
+from runnel.spark.lake.lake_options import LakeOptions, TableError
+from runnel.spark.lake.lake_table import open_table
+from runnel.spark.lake.lake_task import this_task
+from runnel.spark.lake.part_files import Destination, PartFiles, WrittenFile, write_all
+from runnel.spark.reads.batch import OffsetRange
+from runnel.spark.reads.columns import all_columns, decoding_of
+from runnel.spark.reads.offsets import OffsetDict
+from runnel.spark.reads.options import SourceOptions, stream_options
+from runnel.spark.reads.streaming import StreamReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILES: Final = StructType(
+    [
+        StructField("attempt", StringType()),
+        StructField("path", StringType()),
+        StructField("size_bytes", LongType()),
+        StructField("row_count", LongType()),
+        StructField("partition_values", ArrayType(StringType())),
+        StructField("stats", StringType()),
+        StructField("schema", BinaryType()),
+    ]
+)
+_BOTH_SIDES: Final = ("queryid",)
+_COLUMNS: Final = "columns"
+
+
+class DirectRange(InputPartition):
+    """What one task takes in, and where it goes."""
+
+    def __init__(self, piece: Range, to: Destination) -> None:
+        self.piece = piece
+        self.to = to
+
+
+class DirectReader(StreamReader):
+    """Plans as any stream of topics does; its tasks write instead of handing records on."""
+
+    def __init__(self, options: SourceOptions, scan: Scan, lake: LakeOptions) -> None:
+        super().__init__(options, scan)
+        self._lake = lake
+        self._to: Destination | None = None
+
+    def partitions(self, start: OffsetDict, end: OffsetDict) -> list[InputPartition]:
+        if self._to is None:  # once: who changes the table meanwhile is found out by the commit
+            rows = table_schema.of_rows(spark_schema(self._scan.columns, self._scan.decode))
+            self._to = open_table(self._lake).destination(rows)
+        ranges = [p for p in super().partitions(start, end) if isinstance(p, OffsetRange)]
+        return [DirectRange(found.piece, self._to) for found in ranges]
+
+    def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # noqa: ANN401  # Spark's InputPartition
+        from runnel.arrow import scan
+
+        task = this_task(self._lake.query_id)
+        attempt = Attempt.new(task.query.name, task.batch)
+        files = PartFiles(partition.to, attempt, task.query.checkpoint, task.number)
+        written = write_all(files, scan.read(self._scan, partition.piece))
+        if written:
+            yield _as_rows(attempt.id, written, partition.to.schema)
+
+
+def direct_reader(options: Mapping[str, str]) -> DirectReader:
+    """Raises OptionError of the source and TableError of the table."""
+    of_table, of_source = _split(options)
+    lake = lake_options.parse(of_table)
+    source = stream_options(of_source)
+    decode = decoding_of(source)
+    wanted = _columns(options, decode) or all_columns(source)
+    scan = Scan(
+        client=source.client,
+        columns=tuple(spark_schema(wanted, decode).names),
+        read_committed=source.read_committed,
+        fail_on_data_loss=source.fail_on_data_loss,
+        poll_timeout_ms=source.poll_timeout_ms,
+        read_mode=source.read_mode,
+        path=source.path,
+        decode=decode,
+    )
+    return DirectReader(source, scan, lake)
+
+
+def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """`path` is the source's here: the data folder of a broker. The table is named by `table`."""
+    of_table: dict[str, str] = {}
+    of_source: dict[str, str] = {}
+    for name, value in options.items():
+        if name.lower() == _COLUMNS:
+            continue
+        if lake_options.is_known(name) and name.lower() != "path":
+            of_table[name] = value
+            if name.lower() not in _BOTH_SIDES:
+                continue
+        of_source[name] = value
+    return of_table, of_source
+
+
+def _columns(options: Mapping[str, str], decode: Decoding | None) -> tuple[str, ...]:
+    """As asked for; `value` stands for all that decoding makes of it."""
+    known = {*spark_schema(COLUMNS, decode).names, "value"}
+    given = {name.lower(): value for name, value in options.items()}.get(_COLUMNS, "")
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    for name in names:
+        if name not in known:
+            hint = suggestion(name, known) or f"; there are {', '.join(sorted(known))}"
+            raise OptionError(f"columns={given}: there is no column {name}{hint}")
+    if len(set(names)) != len(names):
+        raise OptionError(f"columns={given}: name each column once")
+    return names
+
+
+def _as_rows(attempt: str, files: list[WrittenFile], schema: bytes) -> "pa.RecordBatch":
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    columns = list(zip(*files, strict=True))
+    paths, sizes, rows, values, stats = (list(column) for column in columns)
+    data = [[attempt] * len(files), paths, sizes, rows, [list(v) for v in values], stats]
+    return pa.record_batch(
+        [*data, [schema] * len(files)], schema=to_arrow_schema(FILES, timezone="UTC")
+    )
+
+
+def from_rows(
+    batches: "Iterator[pa.RecordBatch]",
+) -> tuple[list[str], list[WrittenFile], bytes | None]:
+    """What `_as_rows` made: the attempts, their files, and the schema of those."""
+    attempts: dict[str, None] = {}
+    files: list[WrittenFile] = []
+    schema: bytes | None = None
+    for batch in batches:
+        for row in batch.to_pylist():
+            attempts[row["attempt"]] = None
+            values = tuple(row["partition_values"])
+            size_bytes, count = row["size_bytes"], row["row_count"]
+            files.append(WrittenFile(row["path"], size_bytes, count, values, row["stats"]))
+            schema = row["schema"]
+    return list(attempts), files, schema
+
+
+def check_files(schema: StructType) -> None:
+    if [f.name for f in schema.fields] != [f.name for f in FILES.fields]:
+        raise TableError(
+            "mode=direct takes what the direct source gives, unchanged; use runnel.spark.ingest,"
+            " or leave out mode to write rows that were transformed"
+        )

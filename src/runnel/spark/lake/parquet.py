@@ -1,0 +1,144 @@
+"""Plain Parquet: a folder of files, and the log of Spark's own file sink that says which count.
+
+`spark.read.parquet` and `spark.readStream` follow that log, `_spark_metadata`, so to them a batch
+is there as a whole or not at all. Readers that only list `*.parquet` see what has been renamed out
+of the staging folder: never half a file, and never a row twice, because what an earlier try of the
+batch renamed is removed before the batch is published anew.
+
+Query, checkpoint and batch stand in the names of the files, so the log needs no other marker.
+"""
+
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from runnel.spark import steps
+from runnel.spark.lake import attempts, table_schema
+from runnel.spark.lake.attempts import Attempt, Ledger
+from runnel.spark.lake.lake_options import LakeOptions, TableError
+from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
+from runnel.spark.lake.part_files import Destination, WrittenFile, mark
+from runnel.spark.lake.sink_log import SinkLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOG: Final = "_spark_metadata"
+STAGED: Final = f"{attempts.FOLDER}/staged"
+_SCHEMA: Final = "schema.arrow"
+_PARTITIONED: Final = b"runnel.partitionBy"
+_NAMED: Final = re.compile(r"part-([0-9a-f]{12})-([0-9a-f]{12})-([0-9]{10})-")
+
+
+class ParquetLakeTable:
+    """See `LakeTable`."""
+
+    listed = True
+
+    def __init__(self, options: LakeOptions) -> None:
+        self._options = options
+        self._folder = local_folder(options.table)
+        self._log = SinkLog(self._folder / LOG)
+        self.data = self._folder / STAGED
+        self.ledgers = self._folder / attempts.FOLDER
+        self.where = f"Parquet table {self._folder}"
+        if not (self._folder / LOG).is_dir():
+            check_folder(self._folder, "Parquet")
+
+    def destination(self, rows: "pa.Schema") -> Destination:
+        written, _, partition_by = self._fit(rows)
+        table_schema.check_partitions(partition_by, written)
+        return Destination(
+            folder=str(self.data),
+            ledgers=str(self.ledgers),
+            schema=written.serialize().to_pybytes(),
+            partition_by=partition_by,
+            hive_folders=True,
+            compression=self._options.compression,
+            target_file_bytes=self._options.target_file_bytes,
+        )
+
+    def _fit(self, rows: "pa.Schema") -> "tuple[pa.Schema, list[pa.Field], tuple[str, ...]]":
+
+        asked = self._options.partition_by
+        try:
+            there = table_schema.read((self.ledgers / _SCHEMA).read_bytes())
+        except FileNotFoundError:
+            return rows, [], asked
+        names = (there.metadata or {}).get(_PARTITIONED, b"").decode()
+        partition_by = tuple(names.split(",")) if names else ()
+        if asked and asked != partition_by:
+            raise TableError(
+                f"partitionBy={','.join(asked)}: {self.where} is partitioned by"
+                f" {names or 'nothing'}; leave the option out, or write another table"
+            )
+        merge = self._options.merge_schema
+        written, added = table_schema.fit(rows, there, merge=merge, where=self.where)
+        return written, added, partition_by
+
+    def last_batch(self, query: Query) -> int:
+        last, checkpoint = NONE_YET, ""
+        for path in self._log.paths():
+            found = _NAMED.match(path.rpartition("/")[2])
+            if found and found[1] == mark(query.name) and int(found[3]) > last:
+                checkpoint, last = found[2], int(found[3])
+        if last != NONE_YET and checkpoint != mark(query.checkpoint):
+            raise query.other_checkpoint(last, self.where)
+        return last
+
+    def publish(
+        self,
+        rows: "pa.Schema",
+        files: Sequence[WrittenFile],
+        query: Query | None,
+        batch: int,
+        *,
+        overwrite: bool,
+    ) -> None:
+        self._remember(rows)
+        number = self._log.next_number()
+        for file in files:
+            final = self._folder / file.path
+            final.parent.mkdir(parents=True, exist_ok=True)
+            (self.data / file.path).replace(final)
+        steps.reached("renamed")
+        added = [(self._folder / file.path, file.size_bytes) for file in files]
+        if overwrite:
+            self._replace(number, added)
+        else:
+            self._log.add(number, added, replace=False)
+
+    def _replace(self, number: int, files: Sequence[tuple[Path, int]]) -> None:
+        """The files of before go as well, since some readers list; noted first, as orphans are."""
+        before = [str(Path(path).relative_to(self._folder)) for path in self._log.paths()]
+        ledger = Ledger(self.ledgers, Attempt.new("replaced", 0))
+        for path in before:
+            ledger.note(path)
+        self._log.add(number, files, replace=True)
+        for path in before:
+            self.remove(path)
+        ledger.close()
+
+    def _remember(self, rows: "pa.Schema") -> None:
+        """The schema for the next write to be checked against; it only ever grows."""
+        import pyarrow as pa
+
+        path = self.ledgers / _SCHEMA
+        _, added, partition_by = self._fit(rows)
+        there = list(table_schema.read(path.read_bytes())) if path.exists() else rows
+        schema = pa.schema([*there, *added], {_PARTITIONED: ",".join(partition_by)})
+        self.ledgers.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{uuid.uuid4().hex}")
+        beside.write_bytes(schema.serialize().to_pybytes())
+        beside.replace(path)
+
+    def referenced(self, paths: set[str]) -> set[str]:
+        have = set(self._log.paths())
+        return {path for path in paths if str(self._folder / path) in have}
+
+    def remove(self, path: str) -> None:
+        """From wherever it is: an earlier try may have come as far as to rename it."""
+        (self.data / path).unlink(missing_ok=True)
+        (self._folder / path).unlink(missing_ok=True)
