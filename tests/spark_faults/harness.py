@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VICTIMS: Final = ("driver", "worker", "broker")
 CHECKPOINT_WRITTEN: Final = "checkpoint written"
 DONE: Final = "done"
-TRIES_MAX: Final = 6
+TRIES_MAX: Final = 10
 TRY_TIMEOUT_S: Final = 300.0
 POLL_S: Final = 0.01
 
