@@ -27,7 +27,7 @@ _MODULES = {
     "LagListener": "lag",
     "SparkSetupError": "java",
     "find_java": "java",
-    "ingest": "ingesting",
+    "ingest": "lake.ingesting",
     "session": "sessions",
 }
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import runnel.spark
 from runnel.spark import SparkSetupError, session
 from tests.support.process import environment
 
@@ -31,6 +32,11 @@ def test_without_pyspark_the_error_says_what_to_install() -> None:
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True
     )
     assert "pyspark is not installed: pip install 'runnel[spark]'" in done.stderr
+
+
+@pytest.mark.parametrize("name", runnel.spark.__all__)
+def test_every_name_that_the_package_offers_is_there(name: str) -> None:
+    assert getattr(runnel.spark, name).__name__ == name
 
 
 @pytest.mark.parametrize("module", ["runnel.spark", "runnel.spark.sessions", "runnel.cli.serve"])
