@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -79,7 +80,7 @@ public final class ToolRunner {
         thread.setDaemon(true);
         thread.start();
         if (goesOn) {
-            awaitBegun(Arrays.asList(arguments));
+            await(Arrays.asList(arguments), ToolRunner::hasBegun);
             System.setOut(OUT);
             System.setErr(ERR);
             return "0\t\t";
@@ -88,6 +89,8 @@ public final class ToolRunner {
         if (thread.isAlive()) {
             status.set(-2);
             thread.interrupt();
+        } else if (fields[0].endsWith("ProducerPerformance") && List.of(arguments).contains("--transactional-id")) {
+            await(Arrays.asList(arguments), ToolRunner::hasEnded); // markers come after the reply
         }
         System.out.flush();
         System.setOut(OUT);
@@ -107,17 +110,21 @@ public final class ToolRunner {
         return process.waitFor() + "\t" + encoded(out) + "\t";
     }
 
-    /** Until the group has a member with partitions, or the transaction its first one. */
-    private static void awaitBegun(List<String> arguments) throws Exception {
+    private interface Question {
+        boolean holds(Admin admin, List<String> arguments) throws Exception;
+    }
+
+    private static void await(List<String> arguments, Question question) throws Exception {
         Map<String, Object> settings = Map.of("bootstrap.servers", after("--bootstrap-server", arguments));
         long deadline = System.nanoTime() + TIMEOUT_MS * 1_000_000;
         try (Admin admin = Admin.create(settings)) {
-            while (System.nanoTime() < deadline && !hasBegun(admin, arguments)) {
+            while (System.nanoTime() < deadline && !question.holds(admin, arguments)) {
                 Thread.sleep(50);
             }
         }
     }
 
+    /** That the group has a member with partitions, or the transaction its first one. */
     private static boolean hasBegun(Admin admin, List<String> arguments) throws Exception {
         try {
             if (arguments.contains("--group")) {
@@ -130,6 +137,13 @@ public final class ToolRunner {
         } catch (ExecutionException error) {
             return false; // there is no such group, or no such transaction, yet
         }
+    }
+
+    /** That the markers of the transaction are written. */
+    private static boolean hasEnded(Admin admin, List<String> arguments) throws Exception {
+        String id = after("--transactional-id", arguments);
+        TransactionState state = admin.describeTransactions(List.of(id)).all().get().get(id).state();
+        return state == TransactionState.COMPLETE_COMMIT || state == TransactionState.COMPLETE_ABORT;
     }
 
     private static String after(String option, List<String> arguments) {

@@ -39,6 +39,8 @@ _OF_THE_CONTROLLER: Final = (
     r"|(advertised\.)?listeners|listener\.security\.protocol\.map"
 )
 
+_STATES: Final = "Ongoing|PrepareCommit|PrepareAbort|CompleteCommit|CompleteAbort"
+
 FIELDS: Final = (
     _field(DATA_DIR, r"(?!)", "DATA", "each has a folder of its own"),
     _field("address", r"127\.0\.0\.1([: ])\d+", r"127.0.0.1\1PORT", "each has a port of its own"),
@@ -51,7 +53,13 @@ FIELDS: Final = (
     ),
     _field("timestamp", r"\b1[6-9]\d{11}\b", "TIME_MS", "when the record was produced"),
     _field("checksum", r"(?<=crc: )\d+", "CRC", "covers the timestamp and the producer id"),
-    _field("producer id", r"(?<=producerId: )\d+", "ID", "how many producers came before"),
+    _field(
+        "producer id",
+        rf"(?<=producerId: )\d+|^((?:\S+ *\t){{0,2}})\d+ *(?=\t(\d+ *\t)?({_STATES})"
+        r"|\t\d+ *\t-?\d+ *\t-?\d+ *\tTIME_MS)",
+        r"\1ID",
+        "how many producers came before; Kafka spends one on each try while it makes its journal",
+    ),
     _field(
         "perf figures",
         r"\d+(\.\d+)?(?= (records/sec|MB/sec|ms ))|(?<=avg_throughput\":)\d+(\.\d+)?",

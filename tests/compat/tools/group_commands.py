@@ -170,16 +170,20 @@ def transaction_commands() -> list[Command]:
     """One transaction that is over, and one that is not: producers that end it at their end."""
     create = "--create --partitions 1 --replication-factor 1 --topic"
     found = each("kafka-topics", f"{create} moved-one\n{create} held-one")
-    perf = "--record-size 50 --transaction-duration-ms 600000"
+    perf = "--transaction-duration-ms 600000 --record-size"
+    # It sends as fast as it can for its first millisecond, but then for one record at a time only.
+    one_at_a_time = "900000 --command-property buffer.memory=1000000"
     found += each(
         "kafka-producer-perf-test",
-        f"--topic moved-one {perf} --num-records 40 --throughput 400 --transactional-id meant-well",
+        f"--topic moved-one {perf} 50 --num-records 40 --throughput 400"
+        " --transactional-id meant-well",
     )
     found += each("kafka-get-offsets", "--topic moved-one")  # its markers come after the reply
     found += each("kafka-transactions", _TRANSACTIONS.format(id="meant-well", topic="moved-one"))
     found += each(
         "&kafka-producer-perf-test",
-        f"--topic held-one {perf} --num-records 99 --throughput 0.01 --transactional-id meant-long",
+        f"--topic held-one {perf} {one_at_a_time} --num-records 99 --throughput 0.01"
+        " --transactional-id meant-long",
     )
     found += each("kafka-transactions", _TRANSACTIONS.format(id="meant-long", topic="held-one"))
     found += each("kafka-transactions", _ENDS)
