@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from runnel.spark.lake import attempts, table_schema
+from runnel.spark.lake import attempts, delta_upkeep, table_schema
+from runnel.spark.lake.kept_files import Kept, KeptFile
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
 from runnel.spark.lake.part_files import Destination, WrittenFile
@@ -157,6 +158,17 @@ class DeltaLakeTable:
 
     def remove(self, path: str) -> None:
         (self.data / path).unlink(missing_ok=True)
+
+    def kept(self) -> Kept | None:
+        return None if self._table is None else delta_upkeep.kept(self._table, self.where)
+
+    def replace(self, old: Sequence[KeptFile], new: Sequence[WrittenFile]) -> None:
+        assert self._table is not None, "there is nothing to replace"
+        delta_upkeep.check_plain(self._table, self.where)
+        delta_upkeep.replace(self._table, self.data, old, new)
+
+    def expire(self, older_than_ms: int) -> int:
+        return 0 if self._table is None else delta_upkeep.expire(self._table, older_than_ms)
 
 
 def _checkpoint_id(query: Query) -> str:

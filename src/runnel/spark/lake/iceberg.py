@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from runnel.spark.lake import attempts, table_schema
+from runnel.spark.lake import attempts, iceberg_upkeep, table_schema
+from runnel.spark.lake.kept_files import Kept, KeptFile
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
 from runnel.spark.lake.part_files import Destination, WrittenFile
@@ -215,6 +216,21 @@ class IcebergLakeTable:
 
     def remove(self, path: str) -> None:
         (self.data / path).unlink(missing_ok=True)
+
+    def kept(self) -> Kept | None:
+        if self._table is None:
+            return None
+        partition_by = self._identity_partitions(self._table)
+        return iceberg_upkeep.kept(self._table, self.where, partition_by)
+
+    def replace(self, old: Sequence[KeptFile], new: Sequence[WrittenFile]) -> None:
+        assert self._table is not None, "there is nothing to replace"
+        self._table.metadata.properties["commit.retry.num-retries"] = "0"
+        paths = [str(self.data / file.path) for file in new]
+        iceberg_upkeep.replace(self._table, self.where, old, paths)
+
+    def expire(self, older_than_ms: int) -> int:
+        return 0 if self._table is None else iceberg_upkeep.expire(self._table, older_than_ms)
 
 
 def _catalog(options: LakeOptions) -> "tuple[Catalog, tuple[str, ...]]":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from runnel.spark.lake.attempts import FOLDER
+from runnel.spark.lake.kept_files import Kept, KeptFile
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.part_files import Destination, WrittenFile
 
@@ -71,6 +72,18 @@ class LakeTable(Protocol):
     def referenced(self, paths: set[str]) -> set[str]: ...
 
     def remove(self, path: str) -> None: ...
+
+    def kept(self) -> Kept | None:
+        """What the table has now; None where it has not been made yet."""
+        ...
+
+    def replace(self, old: Sequence[KeptFile], new: Sequence[WrittenFile]) -> None:
+        """The same rows in other files, by one commit. Batches' numbers stay."""
+        ...
+
+    def expire(self, older_than_ms: int) -> int:
+        """Forget what was replaced so long ago, for good; how many files went."""
+        ...
 
 
 def open_table(options: LakeOptions) -> LakeTable:

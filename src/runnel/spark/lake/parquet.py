@@ -10,16 +10,18 @@ Query, checkpoint and batch stand in the names of the files, so the log needs no
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from runnel.spark import steps
 from runnel.spark.lake import attempts, table_schema
 from runnel.spark.lake.attempts import Attempt, Ledger
+from runnel.spark.lake.kept_files import Kept, KeptFile, relative
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
-from runnel.spark.lake.part_files import Destination, WrittenFile, mark
+from runnel.spark.lake.part_files import NO_BATCHES, Destination, WrittenFile, mark
 from runnel.spark.lake.sink_log import SinkLog
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 LOG: Final = "_spark_metadata"
 STAGED: Final = f"{attempts.FOLDER}/staged"
 _SCHEMA: Final = "schema.arrow"
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _PARTITIONED: Final = b"runnel.partitionBy"
 _NAMED: Final = re.compile(r"part-([0-9a-f]{12})-([0-9a-f]{12})-([0-9]{10})-")
 
@@ -110,13 +113,20 @@ class ParquetLakeTable:
         else:
             self._log.add(number, added, replace=False)
 
-    def _replace(self, number: int, files: Sequence[tuple[Path, int]]) -> None:
-        """The files of before go as well, since some readers list; noted first, as orphans are."""
-        before = [str(Path(path).relative_to(self._folder)) for path in self._log.paths()]
+    def _replace(
+        self, number: int, files: Sequence[tuple[Path, int]], gone: "set[str] | None" = None
+    ) -> None:
+        """The files of before go as well, since some readers list; noted first, as orphans are.
+
+        With `gone` only those of them; the others stay.
+        """
+        there = self._log.sizes()
+        stay = [(Path(path), size) for path, size in there if gone is not None and path not in gone]
+        before = [relative(path, self._folder) for path, _ in there if gone is None or path in gone]
         ledger = Ledger(self.ledgers, Attempt.new("replaced", 0))
         for path in before:
             ledger.note(path)
-        self._log.add(number, files, replace=True)
+        self._log.add(number, [*stay, *files], replace=True)
         for path in before:
             self.remove(path)
         ledger.close()
@@ -142,3 +152,46 @@ class ParquetLakeTable:
         """From wherever it is: an earlier try may have come as far as to rename it."""
         (self.data / path).unlink(missing_ok=True)
         (self._folder / path).unlink(missing_ok=True)
+
+    def kept(self) -> Kept | None:
+        """One file of each query's last batch is pinned: by its name that batch is known."""
+        try:
+            schema = table_schema.read((self.ledgers / _SCHEMA).read_bytes())
+        except FileNotFoundError:
+            return None
+        names = (schema.metadata or {}).get(_PARTITIONED, b"").decode()
+        partition_by = tuple(names.split(",")) if names else ()
+        files = tuple(
+            KeptFile(path, size, _values(relative(path, self._folder), len(partition_by)))
+            for path, size in self._log.sizes()
+        )
+        pinned = frozenset(_last_of_each(file.path for file in files))
+        return Kept(self.where, schema.remove_metadata(), partition_by, False, files, pinned)
+
+    def replace(self, old: Sequence[KeptFile], new: Sequence[WrittenFile]) -> None:
+        for file in new:
+            final = self._folder / file.path
+            final.parent.mkdir(parents=True, exist_ok=True)
+            (self.data / file.path).replace(final)
+        added = [(self._folder / file.path, file.size_bytes) for file in new]
+        self._replace(self._log.next_number(), added, {file.path for file in old})
+
+    def expire(self, older_than_ms: int) -> int:
+        """Nothing: what was replaced is gone at once, since some readers list."""
+        return 0
+
+
+def _last_of_each(paths: Iterable[str]) -> list[str]:
+    """A file of the last batch of each query."""
+    last: dict[str, tuple[int, str]] = {}
+    for path in paths:
+        found = _NAMED.match(path.rpartition("/")[2])
+        if found and found[2] != mark(NO_BATCHES):
+            last[found[1]] = max(last.get(found[1], (-1, "")), (int(found[3]), path))
+    return [path for _, path in last.values()]
+
+
+def _values(path: str, count: int) -> tuple[str | None, ...]:
+    """Of the partition columns, out of a path such as `day=2026-01-31/part-...`."""
+    texts = [unquote(part.partition("=")[2]) for part in path.split("/")[:count]]
+    return tuple(None if text == _NO_VALUE else text for text in texts)

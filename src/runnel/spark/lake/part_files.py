@@ -10,9 +10,10 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 ROW_GROUP_BYTES: Final = 64 << 20
 GATHERED_BYTES: Final = 256 << 20  # over all partition values of a task
 MAX_OPEN_FILES: Final = 64
+REWRITTEN: Final = "compaction"
+NO_BATCHES: Final = "none"
+"""The query of files that hold rows of others; and the checkpoint of writes that are done once."""
 _SAMPLE_ROWS: Final = 4_096
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_OR_FORBIDDEN: Final = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -59,6 +63,10 @@ class Destination:
     compression: str = "snappy"
     target_file_bytes: int = 128 << 20
 
+    def whole(self) -> "Destination":
+        """The same, but that a file is closed only when it is told to."""
+        return replace(self, target_file_bytes=sys.maxsize)
+
 
 class PartFiles:
     """The files of one attempt; `write` for each batch, then `finish` or `discard`."""
@@ -80,12 +88,21 @@ class PartFiles:
         if batch.schema != self._schema:
             batch = batch.select(self._schema.names).cast(self._schema)
         for values, part in _by_partition(batch, self._to):
-            file = self._open.get(values) or self._begin(values)
-            file.gather(part)
-            if file.gathered_bytes >= ROW_GROUP_BYTES:
-                self._flush(file)
+            self.write_part(values, part)
         while sum(file.gathered_bytes for file in self._open.values()) > GATHERED_BYTES:
             self._flush(max(self._open.values(), key=lambda file: file.gathered_bytes))
+
+    def write_part(self, values: Values, part: "pa.RecordBatch") -> None:
+        """Rows of one partition, with the columns that files have."""
+        file = self._open.get(values) or self._begin(values)
+        file.gather(part)
+        if file.gathered_bytes >= ROW_GROUP_BYTES:
+            self._flush(file)
+
+    def end_part(self, values: Values) -> None:
+        """What comes next of this partition goes to another file."""
+        if values in self._open:
+            self._end(values)
 
     def finish(self) -> list[WrittenFile]:
         for values in list(self._open):
@@ -157,18 +174,11 @@ class _OpenFile:
 
     def _create(self, table: "pa.Table") -> "pq.ParquetWriter":
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         whole = Path(self._to.folder) / self.path
         whole.parent.mkdir(parents=True, exist_ok=True)
         self._sink = pa.OSFile(str(whole), "wb")
-        return pq.ParquetWriter(
-            self._sink,
-            table.schema,
-            compression=self._to.compression,
-            use_dictionary=_repetitive(table),
-            store_schema=False,
-        )
+        return _writer(self._sink, table, self._to)
 
     def abandon(self) -> None:
         if self._sink is not None:
@@ -187,6 +197,28 @@ class _OpenFile:
             self.values,
             json.dumps(delta_stats(metadata)),
         )
+
+
+def _writer(sink: "pa.NativeFile", table: "pa.Table", to: Destination) -> "pq.ParquetWriter":
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression=to.compression,
+        use_dictionary=_repetitive(table),
+        store_schema=False,
+    )
+
+
+def encoded_bytes(table: "pa.Table", to: Destination) -> int:
+    """How large a file these rows would make."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with _writer(sink, table, to) as writer:
+        writer.write_table(table)
+    return int(sink.getvalue().size)
 
 
 def mark(name: str) -> str:
@@ -221,11 +253,11 @@ def _by_partition(
     groups = rows.group_by(names, use_threads=False).aggregate([("__row", "list")])
     keep = batch if to.keeps_partition_columns else batch.drop_columns(names)
     for group in groups.to_pylist():
-        values = tuple(_text(group[name], to.keeps_partition_columns) for name in names)
+        values = tuple(value_text(group[name], to.keeps_partition_columns) for name in names)
         yield values, keep.take(pa.array(group["__row_list"]))
 
 
-def _text(value: object, keep_empty: bool) -> str | None:
+def value_text(value: object, keep_empty: bool) -> str | None:
     """A partition value as Delta's protocol and Hive's folders write it, where "" is null."""
     if value is None or (value == "" and not keep_empty):
         return None

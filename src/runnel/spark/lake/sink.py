@@ -25,7 +25,7 @@ from runnel.spark.lake.attempts import Attempt, Ledger, Sweeper, exclusive
 from runnel.spark.lake.lake_options import LakeOptions
 from runnel.spark.lake.lake_table import NONE_YET, LakeTable, Query, open_table
 from runnel.spark.lake.lake_task import this_task
-from runnel.spark.lake.part_files import PartFiles, WrittenFile, write_all
+from runnel.spark.lake.part_files import NO_BATCHES, PartFiles, WrittenFile, write_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,7 +180,7 @@ class BatchLakeWriter(_Publisher, DataSourceArrowWriter):
         self._to = open_table(options).destination(table_schema.of_rows(schema))
         self._once = options.batch_id is not None and options.query_id is not None
         name = options.query_id if self._once and options.query_id else f"batch-{uuid.uuid4().hex}"
-        self._query = Query(name, "batch")
+        self._query = Query(name, "batch" if self._once else NO_BATCHES)
         self._batch = options.batch_id or 0
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:

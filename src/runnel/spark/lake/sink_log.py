@@ -35,6 +35,10 @@ class SinkLog:
         """Every file that counts, as an absolute path."""
         return [unquote(urlsplit(entry["path"]).path) for entry in self._entries()]
 
+    def sizes(self) -> list[tuple[str, int]]:
+        """The same with each one's bytes."""
+        return [(unquote(urlsplit(entry["path"]).path), entry["size"]) for entry in self._entries()]
+
     def next_number(self) -> int:
         return max(self._numbers(), default=-1) + 1
 
