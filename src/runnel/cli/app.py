@@ -11,7 +11,7 @@ from typing import Annotated, Final, cast
 
 import typer
 
-from runnel.cli import config, group, quota, storage, topic, transaction
+from runnel.cli import config, group, pipeline, quota, storage, topic, transaction
 from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
 from runnel.cli.metrics import METRICS_EXAMPLES, metrics
@@ -73,6 +73,7 @@ app.add_typer(transaction.app, name="transaction")
 app.add_typer(config.app, name="config")
 app.add_typer(quota.app, name="quota")
 app.add_typer(storage.app, name="storage")
+app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=METRICS_EXAMPLES)(metrics)
 app.command(epilog=TOP_EXAMPLES)(top)
 

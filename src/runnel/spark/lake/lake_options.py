@@ -29,7 +29,7 @@ _OWN: Final = (
     "orphanAge",
     "mode",
 )
-_SPARKS: Final = ("path", "checkpointLocation")
+_SPARKS: Final = ("path", "checkpointLocation", "queryName")
 _KNOWN: Final = {name.lower(): name for name in (*_OWN, *_SPARKS)}
 _CATALOG: Final = "catalog."
 

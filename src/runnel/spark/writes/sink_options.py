@@ -35,7 +35,7 @@ OPTIONS: Final = {
     "decisionsTopic": f"where decisions are kept ({DECISIONS_TOPIC})",
 }
 # What Spark itself puts among the options of a write.
-OF_SPARK: Final = frozenset({"checkpointlocation", "path", "paths", "mergeschema"})
+OF_SPARK: Final = frozenset({"checkpointlocation", "path", "paths", "mergeschema", "queryname"})
 COLUMNS: Final = {
     "topic": ("string",),
     "key": ("string", "binary"),

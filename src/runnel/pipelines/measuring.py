@@ -1,0 +1,70 @@
+"""A batch of a streaming query as figures, out of the progress that Spark reports."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True)
+class Batch:
+    number: int
+    rows: int
+    rows_per_second: float
+    seconds: float
+    lag: int | None
+    lag_by_partition: dict[str, int]
+    state_rows: int
+    state_bytes: int
+    watermark: str
+    at: str
+
+
+class Batches:
+    """The batches of one query, each given once."""
+
+    def __init__(self, query: "StreamingQuery") -> None:
+        self._query = query
+        self._last = ("", -1)
+
+    def new(self) -> list[Batch]:
+        last = self._query.lastProgress
+        if last is None or (last.timestamp, last.batchId) == self._last:
+            return []
+        found = [last]
+        if last.batchId > self._last[1] + 1:  # more than one since we last looked
+            found = [each for each in self._query.recentProgress if self._is_new(each)] or [last]
+        self._last = (last.timestamp, last.batchId)
+        return [batch_of(each) for each in found]
+
+    def _is_new(self, progress: "StreamingQueryProgress") -> bool:
+        return (progress.timestamp, progress.batchId) > self._last
+
+
+def batch_of(progress: "StreamingQueryProgress") -> Batch:
+    from runnel.spark.lag import state_of
+
+    state = state_of(progress)
+    rows = _rows(progress)
+    return Batch(
+        number=progress.batchId,
+        rows=rows,
+        rows_per_second=rows / state.batch_seconds if state.batch_seconds else 0.0,
+        seconds=state.batch_seconds,
+        lag=state.lag if state.lag_by_partition else None,
+        lag_by_partition={str(at): lag for at, lag in sorted(state.lag_by_partition.items())},
+        state_rows=sum(each.numRowsTotal for each in progress.stateOperators),
+        state_bytes=sum(each.memoryUsedBytes for each in progress.stateOperators),
+        watermark=str(progress.eventTime.get("watermark", "")),
+        at=progress.timestamp,
+    )
+
+
+def _rows(progress: "StreamingQueryProgress") -> int:
+    """Of a direct intake Spark counts files; the records are observed."""
+    observed: Any = progress.observedMetrics.get("ingested")
+    if observed is not None:
+        return int(observed.rows or 0)
+    return int(progress.numInputRows)

@@ -1,0 +1,56 @@
+"""Spark for a pipeline: its session, with what the JVM says kept out of the terminal."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runnel.pipelines.home import Home
+from runnel.pipelines.spec import Spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_for(spec: Spec, home: Home) -> "Iterator[SparkSession]":
+    """Raises SparkSetupError. The JVM's own words go to `spark.log` of the pipeline's folder."""
+    from runnel.spark.sessions import session
+
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors as pages of JSON
+    on = spec.spark
+    conf = {"spark.sql.warehouse.dir": str(home.folder / "warehouse"), **on.conf}
+    with _stderr_to(home.spark_log):
+        spark = session(
+            f"runnel pipeline {spec.name}",
+            cores=on.cores,
+            master=on.master or None,
+            memory=on.memory or None,
+            conf=conf,
+        )
+    gateway = spark.sparkContext._gateway
+    if gateway is not None and gateway.proc is not None:
+        home.note_jvm(gateway.proc.pid)
+    try:
+        yield spark
+    finally:
+        with suppress(Exception):  # the JVM may be dead already
+            spark.stop()
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """For processes that are started meanwhile: they inherit it."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)
