@@ -31,7 +31,7 @@ VICTIMS: Final = ("driver", "worker", "broker")
 CHECKPOINT_WRITTEN: Final = "checkpoint written"
 DONE: Final = "done"
 TRIES_MAX: Final = 10
-TRY_TIMEOUT_S: Final = 300.0
+TRY_TIMEOUT_S: Final = 900.0
 POLL_S: Final = 0.01
 
 

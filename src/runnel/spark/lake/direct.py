@@ -37,6 +37,7 @@ from runnel.spark.reads.columns import all_columns, decoding_of
 from runnel.spark.reads.offsets import OffsetDict
 from runnel.spark.reads.options import SourceOptions, stream_options
 from runnel.spark.reads.streaming import StreamReader
+from runnel.spark.tasks import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +83,7 @@ class DirectReader(StreamReader):
     def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # noqa: ANN401  # Spark's InputPartition
         from runnel.arrow import scan
 
+        settle()
         task = this_task(self._lake.query_id)
         attempt = Attempt.new(task.query.name, task.batch)
         files = PartFiles(partition.to, attempt, task.query.checkpoint, task.number)

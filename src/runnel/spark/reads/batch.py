@@ -14,6 +14,7 @@ from runnel.spark.reads.options import SourceOptions
 from runnel.spark.reads.planning import Splitting, check_resolved, ranges_between
 from runnel.spark.reads.positions import Way
 from runnel.spark.reads.resolving import check_kept, check_written, resolve
+from runnel.spark.tasks import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +52,7 @@ class BatchReader(DataSourceReader):
 
         if not isinstance(partition, OffsetRange):
             return iter(())
+        settle()
         return scan.read(self._scan, partition.piece)
 
     def _ranges(self, logs: Logs) -> list[Range]:

@@ -33,6 +33,7 @@ from runnel.spark.reads.options import SourceOptions
 from runnel.spark.reads.planning import Splitting
 from runnel.spark.reads.resolving import recreated, resolve
 from runnel.spark.reads.stream_ranges import StreamRanges
+from runnel.spark.tasks import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # noqa: ANN401  # Spark's InputPartition
         from runnel.arrow import scan
 
+        settle()
         return scan.read(self._scan, partition.piece)
 
     def commit(self, end: OffsetDict) -> None:

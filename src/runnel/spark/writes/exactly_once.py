@@ -32,12 +32,11 @@ from pyspark.sql.datasource import (
 
 from runnel.arrow import connections
 from runnel.arrow.errors import OptionError, SinkError
-from runnel.arrow.memory import keep_freed
 from runnel.client.cluster import ClientError, Cluster, RefusedError
 from runnel.client.transactions import describe_transaction, list_transactions
 from runnel.errors import ErrorCode
 from runnel.spark.steps import reached
-from runnel.spark.tasks import Task, this_task
+from runnel.spark.tasks import Task, settle, this_task
 from runnel.spark.writes.decisions import Decision, Decisions, Token
 from runnel.spark.writes.producing import Producing
 from runnel.spark.writes.sink_options import SinkOptions
@@ -218,7 +217,7 @@ def _written(
     batches: "Iterator[pa.RecordBatch]",
 ) -> tuple[OpenTransaction | None, int]:
     producer: Producer | None = None
-    keep_freed()
+    settle()
     producing: Producing | None = None
     for batch in batches:
         if batch.num_rows == 0:

@@ -17,10 +17,9 @@ from pyspark.sql.datasource import (
 
 from runnel.arrow import connections
 from runnel.arrow.errors import OptionError, SinkError
-from runnel.arrow.memory import keep_freed
 from runnel.client.cluster import ClientError, Cluster
 from runnel.spark.steps import reached
-from runnel.spark.tasks import this_task
+from runnel.spark.tasks import settle, this_task
 from runnel.spark.writes.exactly_once import ExactlyOnceBatchWriter, ExactlyOnceStreamWriter
 from runnel.spark.writes.producing import Producing
 from runnel.spark.writes.sink_options import SinkOptions, sink_options
@@ -120,7 +119,7 @@ def write_rows(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Ack
 def _written(
     cluster: Cluster, options: SinkOptions, batches: "Iterator[pa.RecordBatch]"
 ) -> Acknowledged:
-    keep_freed()
+    settle()
     producing: Producing | None = None
     for batch in batches:
         if producing is None:
