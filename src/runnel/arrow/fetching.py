@@ -159,7 +159,7 @@ class _Fetcher:
         return rows[0]
 
     def _taken(self, row: PartitionData, throttled_ms: int, progress_at: float) -> Fetched | None:
-        """What an answer brings; the request for the next one is sent. Raises ClientError."""
+        """What an answer brings; the next one is asked for if it can be. Raises ClientError."""
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._skip_what_is_gone()
             return None
@@ -178,8 +178,15 @@ class _Fetcher:
         self._empty_answers = 0
         self._position = next_offset
         if self._position < self._piece.end:
-            self._send()
+            self._send_ahead()
         return found
+
+    def _send_ahead(self) -> None:
+        """Whether it can be sent or not, what has come already is given first."""
+        try:
+            self._send()
+        except UnreachableError:
+            self._disconnect()
 
     def _send(self) -> None:
         try:

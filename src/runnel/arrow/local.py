@@ -42,7 +42,7 @@ def open_range(scan: Scan, piece: Range) -> "Iterator[pa.RecordBatch] | None":
         log = _opened(disk, piece.place, piece)
     except (OSError, GoneError) as error:
         _leave_to_broker(scan, piece, piece.start, str(error))
-        return None
+        return None if scan.client.get(BOOTSTRAP) else iter(())
     return _rows(scan, piece, log)
 
 

@@ -6,6 +6,7 @@ microseconds in UTC, `binary` and not `large_binary`, every field nullable.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from runnel.arrow.dead_letters import put_aside
@@ -87,7 +88,9 @@ class RowBuilder:
         typed = set() if self._values is None else self._values.names
         self._kafka_names = [name for name in names if name not in typed]
         if scan.decode is not None:
-            needed = ["value", "offset", *(["key"] if scan.decode.bad_records == "dlq" else [])]
+            needed = ["value", "offset"]
+            if scan.decode.bad_records == "dlq":
+                needed += ["key", "headers"]  # which dead letters keep
             self._kafka_names += [name for name in needed if name not in self._kafka_names]
         self._with_keys = "key" in self._kafka_names
         self._with_values = "value" in self._kafka_names
@@ -101,7 +104,7 @@ class RowBuilder:
             "offset": _offsets,
             "timestamp": _timestamps,
             "timestampType": self._constants.timestamp_types,
-            "headers": lambda columns: _headers(columns, self._schema.field("headers").type),
+            "headers": _headers,
         }
 
     @property
@@ -263,11 +266,12 @@ def any_within(columns: RecordColumns, least_ms: int, most_ms: int) -> bool:
     return found["min"] is not None and found["min"] <= most_ms and found["max"] >= least_ms
 
 
-def _headers(columns: RecordColumns, kind: "pa.DataType") -> "pa.Array":
+def _headers(columns: RecordColumns) -> "pa.Array":
     """Null where a record has none, as the connector has it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    kind = _headers_type()
     found = columns.headers
     assert found is not None, "headers were asked for"
     count = len(found.keys.offsets) // 4 - 1
@@ -279,6 +283,12 @@ def _headers(columns: RecordColumns, kind: "pa.DataType") -> "pa.Array":
     )
     is_empty = pc.equal(ends[1:], ends[:-1])
     return pa.ListArray.from_arrays(ends, pairs, type=kind, mask=is_empty)
+
+
+@cache
+def _headers_type() -> "pa.ListType":
+    found: pa.ListType = arrow_schema(("headers",)).field("headers").type
+    return found
 
 
 def _pairs(found: HeaderColumns, count: int, kind: "pa.StructType") -> "pa.Array":

@@ -104,6 +104,21 @@ def test_dead_letters_have_their_reason_and_are_left_out(servers: str) -> None:
     assert (headers["dlq.offset"], headers["dlq.reason"]) == ("3", 'id is "x", not int')
 
 
+def test_a_dead_letter_keeps_the_headers_of_its_record(servers: str) -> None:
+    for topic in ("with-headers", "bad-with-headers"):
+        make_topic(servers, topic)
+    own = [("trace", b"7"), ("none", None), ("dlq.replays", b"2"), ("dlq.reason", b"the last one")]
+    send(servers, "with-headers", [Record(b"k", b"broken", T0_MS, own)])
+    decode = Decoding("json", "id INT", bad_records="dlq", dead_letter_topic="bad-with-headers")
+    scan = scan_of(servers, ["offset", "value"], decode=decode)
+    assert rows_of(scan, Range("with-headers", 0, 0, 1)) == []
+    (row,) = rows_of(scan_of(servers, COLUMNS), Range("bad-with-headers", 0, 0, 1))
+    headers = {pair["key"]: pair["value"] for pair in row["headers"]}
+    assert len(headers) == len(row["headers"])
+    assert (headers["trace"], headers["none"], headers["dlq.replays"]) == (b"7", None, b"2")
+    assert headers["dlq.reason"].startswith(b"not JSON")
+
+
 def test_dead_letters_without_a_topic_to_go_to(servers: str) -> None:
     decode = Decoding("json", "id INT", bad_records="dlq", dead_letter_topic="not a topic")
     scan = scan_of(servers, ["value"], decode=decode, poll_timeout_ms=1000)

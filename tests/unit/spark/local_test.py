@@ -197,6 +197,14 @@ def test_files_of_another_topic_are_left_alone(broker: RunnelBroker, scan: Scan)
             local.open_range(replace(scan, client={}), Range("mixed", 0, 0, 5, other))
 
 
+def test_files_that_are_gone_may_be_skipped_without_a_broker(tmp_path: Path) -> None:
+    scan = Scan({}, columns=COLUMNS, read_mode="local", path=str(tmp_path))
+    piece = Range("mixed", 0, 0, 10, Place((str(tmp_path),), bytes(16)))
+    with pytest.raises(ReadError, match=r"offsets 0 to 9 of mixed-0 .*there is no folder mixed-0"):
+        list(read(scan, piece))
+    assert list(read(replace(scan, fail_on_data_loss=False), piece)) == []
+
+
 def test_a_topic_made_anew_while_it_is_opened(
     broker: RunnelBroker, scan: Scan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

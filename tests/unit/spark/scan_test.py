@@ -16,9 +16,11 @@ from runnel.arrow.rows import BATCH_ROWS, arrow_schema
 from runnel.arrow.scan import read
 from runnel.client.admin import create_topic, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
+from runnel.client.raw import WireClient
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
 from runnel.testing import RunnelBroker
+from runnel.wire.messages.fetch import FetchRequest
 from tests.support.spark_topics import (
     T0_MS,
     make_topic,
@@ -153,6 +155,29 @@ def test_a_restart_of_the_broker_is_waited_for() -> None:
         rows += sum(batch.num_rows for batch in batches)
         assert rows == 20_000
         connections.close_all()
+
+
+def test_an_answer_is_given_though_the_next_request_cannot_be_sent(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker may die between the two: what it had sent was read and is not asked for again."""
+    make_topic(servers, "cut")
+    send(servers, "cut", numbered(20_000, size=100))
+    fetches = 0
+    whole = WireClient.send
+
+    def send_or_fail(self: WireClient, request: object, *rest: int) -> None:
+        nonlocal fetches
+        fetches += isinstance(request, FetchRequest)
+        if isinstance(request, FetchRequest) and fetches in (2, 4, 5):
+            raise ConnectionResetError("cut by the test")
+        whole(self, request, *rest)
+
+    monkeypatch.setattr(WireClient, "send", send_or_fail)
+    small = {"max.partition.fetch.bytes": "100000"}
+    rows = rows_of(scan_of(servers, ["offset"], client=small), Range("cut", 0, 0, 20_000))
+    assert fetches > 6
+    assert [row["offset"] for row in rows] == list(range(20_000))
 
 
 def test_a_task_that_stops_early_leaves_nothing_for_the_next(servers: str) -> None:
