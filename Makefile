@@ -13,7 +13,7 @@ NOT_COMPILED := $(foreach name,bench_* cli_* client_* configs_* container_* docs
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults spark-cluster compat e2e deploy plugin docs planted faults lock clean try readme
+.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults spark-cluster spark-declarative compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -126,6 +126,10 @@ compat: $(STAMP) ## every client: Java, Scala, Python, Go, Node, Rust, C (ARGS="
 
 spark-cluster: $(STAMP) ## source, sinks and tables on a Spark standalone cluster: a master, two workers
 	$(BIN)/python -m tests.compat.spark.cluster_suite runnel
+
+spark-declarative: $(STAMP) ## a Spark Declarative Pipelines project, run twice, with and without Java
+	$(BIN)/python -m tests.spark_declarative
+	$(BIN)/python -m tests.spark_declarative --without-java
 
 docs: $(STAMP) ## the documentation as a site in build/site (ARGS=serve shows it at localhost:8000)
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs $(or $(ARGS),build --strict)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from runnel.cli import pipeline_declarative as declarative
 from runnel.cli.output import AsJson, CommandError, examples
 
 File = Annotated[
@@ -62,4 +63,7 @@ def run(
     given = [text for text in asked if text]
     if len(given) > 1:
         raise CommandError("give one of --once, --every and --continuous.")
+    if declarative.is_project(pipeline):
+        declarative.run(pipeline, given[0] if given else None)
+        return
     run_pipeline(pipeline, given[0] if given else None, state_dir, as_json=as_json)
