@@ -11,7 +11,7 @@ from typing import Annotated, Final, cast
 
 import typer
 
-from runnel.cli import config, group, pipeline, quota, storage, topic, transaction
+from runnel.cli import config, group, log_commands, pipeline, quota, storage, topic, transaction
 from runnel.cli.consume import CONSUME_EXAMPLES, consume
 from runnel.cli.logs import printable
 from runnel.cli.metrics import METRICS_EXAMPLES, metrics
@@ -74,6 +74,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(quota.app, name="quota")
 app.add_typer(storage.app, name="storage")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(log_commands.app, name="logs")
 app.command(epilog=METRICS_EXAMPLES)(metrics)
 app.command(epilog=TOP_EXAMPLES)(top)
 
