@@ -53,6 +53,10 @@ ADVICE: Final = {
 }
 
 
+class NoBrokerError(CommandError):
+    """Nobody answers: some commands can do without."""
+
+
 @contextmanager
 def connected(bootstrap: str) -> Iterator[Cluster]:
     """Raises CommandError for whatever goes wrong with the cluster inside the block."""
@@ -79,7 +83,7 @@ def told(error: ClientError) -> CommandError:
             EXIT_FAILED,
         )
     if isinstance(error, UnreachableError):
-        return CommandError(
+        return NoBrokerError(
             f"no broker answers: {text}. Is it running ('runnel serve')? Another is named with"
             " --bootstrap-server or RUNNEL_BOOTSTRAP_SERVER.",
             EXIT_FAILED,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from runnel.cli.connecting import NoBrokerError
 from runnel.cli.log_options import (
     DataFolder,
     Field,
@@ -21,10 +22,8 @@ from runnel.cli.log_options import (
 from runnel.cli.log_view import Printer
 from runnel.cli.output import (
     DEFAULT_BOOTSTRAP,
-    EXIT_FAILED,
     AsJson,
     Bootstrap,
-    CommandError,
     examples,
     note,
     progress,
@@ -100,8 +99,8 @@ def search(
                 found = find(
                     filters, index=used, source=source, limit=limit, context=around, advance=advance
                 )
-        except CommandError as error:
-            if used is None or error.status != EXIT_FAILED or data_dir is not None:
+        except NoBrokerError as error:
+            if used is None:
                 raise
             offline = str(error).partition(". ")[0]
             with failures_told():

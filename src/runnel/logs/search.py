@@ -64,6 +64,7 @@ def _searched(
     began = time.perf_counter()
     hits: list[Hit] = []
     indexed_lines = scanned = to_scan = 0
+    is_cut = False
 
     def looked_at(offsets: int) -> None:
         nonlocal scanned
@@ -77,14 +78,16 @@ def _searched(
             to_scan += sum(
                 piece.span.end - piece.span.start for piece in pieces if piece.segment is None
             )
-            hits += _of_partition(corpus, filters, partition, pieces, limit + 1, looked_at)
+            found = _of_partition(corpus, filters, partition, pieces, limit + 1, looked_at)
+            is_cut = is_cut or len(found) > limit
+            hits += found[:limit]
         hits.sort(
             key=lambda hit: (hit.record.timestamp_ms, hit.record.partition, hit.record.offset)
         )
         kept = hits[-limit:]
         groups = _groups(corpus, kept, *context) if any(context) else []
     seconds = time.perf_counter() - began
-    is_cut = len(hits) > len(kept)
+    is_cut = is_cut or len(hits) > limit
     return Searched(kept, is_cut, indexed_lines, scanned, to_scan, seconds, groups)
 
 
@@ -128,7 +131,7 @@ def _groups(corpus: Corpus, hits: Sequence[Hit], before: int, after: int) -> lis
                 matched[offset].record,
                 *corpus.after(partition, offset + 1, after),
             ]
-            if group and not any(record.offset in group for record in lines):
+            if group and lines[0].offset > max(group) + 1:
                 groups.append(_in_order(group))
                 group = {}
             for record in lines:
