@@ -53,8 +53,10 @@ def wanted(rows: list[dict[str, Any]]) -> list[str]:
     )
 
 
-ARGUMENTS = ("logs", "search", "logs", '"payment failed" -retry /user=.$/', "--level", "warning")
-ARGUMENTS += ("--service", "shop", "--limit", "1000", "--json", "--since", "1h")
+ARGUMENTS = (
+    *("logs", "search", "logs", '"payment failed" -retry /user=.$/', "--level", "warning"),
+    *("--service", "shop", "--limit", "1000", "--json", "--since", "1h"),
+)
 
 
 @pytest.fixture
