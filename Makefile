@@ -13,7 +13,7 @@ NOT_COMPILED := $(foreach name,bench_* cli_* client_* configs_* container_* docs
 SEED ?= 1
 ARGS ?=
 
-.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults spark-cluster spark-declarative compat e2e deploy plugin docs planted faults lock clean try readme
+.PHONY: help setup bytecode compiled demo run test check fmt lint types imports unit ratchet ratchet-compiled sim bench bench-spark spark-faults pipeline-faults spark-cluster spark-declarative compat e2e deploy plugin docs planted faults lock clean try readme
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -110,6 +110,9 @@ faults: compiled ## the long fault suites: 1000 seeds, kill -9, exactly-once cop
 spark-faults: compiled ## Spark, exactly once: kill -9 of each victim at each step, then SEEDS more
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.spark_faults.topics --seeds $(or $(SEEDS),20) $(ARGS)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.spark_faults.tables --seeds $(or $(SEEDS),20)
+
+pipeline-faults: compiled ## every kind of pipeline killed in the middle, then compared (ARGS="--only table --seeds 3")
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.pipeline_faults.run $(ARGS)
 
 bench: compiled ## Runnel beside Apache Kafka (QUICK=1, ROUNDS=3, ONLY=fetch; needs java and mvn)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m bench.run $(if $(filter-out 0,$(QUICK)),--quick) \

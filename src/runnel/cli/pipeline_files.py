@@ -1,14 +1,18 @@
 """Pipelines by the name or file that a user gives, and their state folders."""
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runnel.cli.output import EXIT_REFUSED, CommandError
+from runnel.cli.output import EXIT_REFUSED, CommandError, note
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runnel.pipelines.home import Home
+    from runnel.pipelines.kind import Problem
     from runnel.pipelines.spec import Spec
 
 FOLDER: Final = Path("pipelines")
@@ -41,19 +45,13 @@ def all_files() -> list[Path]:
 
 
 def load(given: str, every: str | None = None) -> "Spec":
-    """Raises CommandError with every mistake in the file."""
-    from runnel.pipelines.spec import SpecError, every_of
-    from runnel.pipelines.spec import load as load_spec
+    """Raises CommandError; all mistakes in the file are said."""
+    from runnel.pipelines.spec import every_of
 
-    file = find(given)
     try:
-        spec = load_spec(file)
-    except SpecError as error:
-        count = len(error.lines)
-        more = f"\n{count} problems." if count > 1 else ""
-        raise FileMistakeError(str(error) + more) from None
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
+        spec = read(find(given))
+    except FileMistakeError as error:
+        raise error.raised() from None
     if every is None:
         return spec
     try:
@@ -62,18 +60,85 @@ def load(given: str, every: str | None = None) -> "Spec":
         raise CommandError(f"--every: {error}.") from None
 
 
-def home_of(spec: "Spec", state_dir: Path | None) -> "Home":
+def read(file: Path) -> "Spec":
+    """Raises FileMistakeError, and CommandError for a file that cannot be read."""
+    from runnel.pipelines.spec import SpecError
+    from runnel.pipelines.spec import load as load_spec
+
+    try:
+        return load_spec(file)
+    except SpecError as error:
+        raise FileMistakeError(error.lines) from None
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def home_of(spec: "Spec | Light", state_dir: Path | None) -> "Home":
     from runnel.pipelines.home import FOLDER as STATE
     from runnel.pipelines.home import Home
 
     return Home((state_dir or spec.root / STATE) / spec.name)
 
 
-class FileMistakeError(CommandError):
-    """Mistakes with their places, one to a line: printed as they are."""
+def refuse_mistakes(spec: "Spec", problems: "Sequence[Problem]") -> None:
+    """Raises CommandError, with the line of each."""
+    if problems:
+        raise FileMistakeError(lines_of(spec, problems)).raised()
 
-    def __init__(self, text: str) -> None:
+
+def lines_of(spec: "Spec", problems: "Sequence[Problem]") -> list[str]:
+    """`file:line:column: message`, in the file's order."""
+    from runnel.pipelines.document import Fault
+    from runnel.pipelines.spec import SpecError, shown
+
+    faults = [Fault(spec.mark(each.where), spec.hidden(each.message)) for each in problems]
+    return SpecError(shown(spec.file), faults).lines
+
+
+class Light(NamedTuple):
+    """What a list shows of a file; its mistakes are only counted."""
+
+    name: str
+    file: Path
+    kind: str = ""
+    source: str = ""
+    to: str = ""
+    every: str = ""
+    mistakes: int = 0
+
+    @property
+    def root(self) -> Path:
+        from runnel.pipelines.spec import root_of
+
+        return root_of(self.file)
+
+
+def light(file: Path) -> Light:
+    """Raises CommandError for a file that cannot be read."""
+    try:
+        spec = read(file)
+    except FileMistakeError as error:
+        return Light(file.stem, file, mistakes=len(error.lines))
+    source = ", ".join(spec.source.topics) or spec.source.pattern or spec.source.table
+    to = spec.to.topic or spec.to.table
+    if to.startswith("/"):
+        to = os.path.relpath(to)
+    return Light(spec.name, file, spec.kind, source, to, str(spec.every).removeprefix("every "))
+
+
+class FileMistakeError(CommandError):
+    """Mistakes with their places; `raised` says them all."""
+
+    def __init__(self, lines: "Sequence[str]") -> None:
+        text = lines[0] if len(lines) == 1 else f"{len(lines)} problems; nothing was started."
         super().__init__(text, EXIT_REFUSED)
+        self.lines = list(lines)
+
+    def raised(self) -> "FileMistakeError":
+        if len(self.lines) > 1:
+            for line in self.lines:
+                note(line)
+        return self
 
 
 def is_name(text: str) -> bool:

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 
 from runnel.cli.figures import count_text, seconds_text
 from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, CommandError, note, show_json
-from runnel.cli.pipeline_files import home_of, load
+from runnel.cli.pipeline_files import home_of, load, refuse_mistakes
 
 if TYPE_CHECKING:
     from runnel.pipelines.measuring import Batch
-    from runnel.pipelines.runner import Runner, Watch
+    from runnel.pipelines.runner import Runner
     from runnel.pipelines.status import Status
 
 
 def run(given: str, every: str | None, state_dir: Path | None, *, as_json: bool) -> None:
-    from runnel.pipelines import kinds
+    from runnel.pipelines import checks, kinds
     from runnel.pipelines.failures import MISTAKE, PipelineError
     from runnel.pipelines.home import BusyError
     from runnel.pipelines.runner import Runner
 
     spec = load(given, every)
-    home = home_of(spec, state_dir)
-    watch: _Lines = _JsonLines() if as_json else _Lines()
-    runner = Runner(spec, kinds.find(spec.kind), home, watch)
-    watch.runner = runner
+    refuse_mistakes(spec, list(checks.of_file(spec)))
+    watch = _watch(as_json=as_json)
+    watch.runner = runner = Runner(spec, kinds.find(spec.kind), home_of(spec, state_dir), watch)
     watch.ready()
     try:
-        status = runner.run()
+        with watch:
+            status = runner.run()
     except BusyError as error:
         raise CommandError(
             f"{spec.name} is running already: {error}. 'runnel pipeline stop {spec.name}' ends it."
@@ -42,10 +42,27 @@ def run(given: str, every: str | None, state_dir: Path | None, *, as_json: bool)
     watch.ended(status)
 
 
-class _Lines:
+def _watch(*, as_json: bool) -> "Lines":
+    if as_json:
+        return JsonLines()
+    if sys.stderr.isatty():
+        from runnel.cli.pipeline_view import LiveView
+
+        return LiveView()
+    return Lines()
+
+
+class Lines:
     """A line for each batch that had rows, where no person watches."""
 
     runner: "Runner"
+    asked = 0
+
+    def __enter__(self) -> None:
+        """Until the block ends."""
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is held."""
 
     def ready(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -53,32 +70,41 @@ class _Lines:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.runner.stop()
+        self.asked += 1
 
     def changed(self, status: "Status", batch: "Batch | None") -> None:
         if batch is not None and batch.rows:
-            lag = "" if status.lag is None else f", lag {count_text(status.lag)}"
-            note(
-                f"batch {batch.number}: {count_text(batch.rows)} rows in"
-                f" {seconds_text(batch.seconds)}, {count_text(batch.rows_per_second)} rows/s{lag}"
-            )
+            note(batch_text(batch))
 
     def line(self, text: str) -> None:
         note(text)
 
     def ended(self, status: "Status") -> None:
-        sys.stdout.write(
-            f"{status.name} {status.state}: {status.rows} rows in {status.batches} batches\n"
-        )
+        sys.stdout.write(f"{ended_text(status)}\n")
 
 
-class _JsonLines(_Lines):
+class JsonLines(Lines):
+    """The status after each change, one JSON document to a line of standard output."""
+
     def changed(self, status: "Status", batch: "Batch | None") -> None:
         show_json(status.as_dict())
         sys.stdout.flush()
 
     def ended(self, status: "Status") -> None:
-        pass
+        """The last line has said it."""
 
 
-if TYPE_CHECKING:
-    _: Watch = _Lines()
+def batch_text(batch: "Batch") -> str:
+    lag = "" if batch.lag is None else f", {count_text(batch.lag)} to come"
+    rows = "1 row" if batch.rows == 1 else f"{count_text(batch.rows)} rows"
+    return (
+        f"batch {batch.number}: {rows} in {seconds_text(batch.seconds)},"
+        f" {count_text(batch.rows_per_second)} rows/s{lag}"
+    )
+
+
+def ended_text(status: "Status") -> str:
+    rows = "1 row" if status.rows == 1 else f"{status.rows:,} rows"
+    batches = "1 batch" if status.batches == 1 else f"{status.batches} batches"
+    skipped = f"; skipped {'; '.join(status.skipped)}" if status.skipped else ""
+    return f"{status.name} {status.state}: {rows} in {batches}{skipped}"

@@ -10,8 +10,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from runnel.pipelines import origin as origins
 from runnel.pipelines import status as statuses
+from runnel.pipelines.checkpoint import reached
 from runnel.pipelines.failures import (
+    MISTAKE,
     UNKNOWN,
     UNKNOWN_RETRIES_MAX,
     Failure,
@@ -21,9 +24,11 @@ from runnel.pipelines.failures import (
 from runnel.pipelines.home import Home
 from runnel.pipelines.kind import Flow, Kind, Report, Run, Stream, Turn, Turns
 from runnel.pipelines.measuring import Batch, Batches
+from runnel.pipelines.origin import Origin
+from runnel.pipelines.skips import Skips
 from runnel.pipelines.sparking import spark_for
 from runnel.pipelines.spec import CONTINUOUS, ONCE, Spec
-from runnel.pipelines.status import Status
+from runnel.pipelines.status import SKIPPED_MAX, Status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +64,8 @@ class Runner:
         self._is_stopping = False
         self._is_hurried = False
         self._tries = 0  # since something last worked
+        self._query_id = spec.name
+        self._skips = Skips(home.spark_log)
         self.status = Status.of_this_process(spec.name, spec.kind, str(spec.file), str(spec.every))
 
     def stop(self) -> None:
@@ -71,6 +78,7 @@ class Runner:
         with self._home.claimed():
             self._set(state="starting")
             try:
+                self._begin()
                 self._run()
                 self._set(state="stopped" if self._is_stopping else "finished")
             except PipelineError as error:
@@ -79,6 +87,31 @@ class Runner:
             finally:
                 self._home.remember(self.status.as_dict())
         return self.status
+
+    def _begin(self) -> None:
+        """Whether the checkpoint is this file's. Raises PipelineError."""
+        try:
+            origin = origins.read(self._home)
+        except origins.OriginError as error:
+            raise PipelineError(Failure(MISTAKE, str(error))) from None
+        self._query_id = origin.query_id(self._spec.name)
+        if origin.start:
+            source = replace(self._spec.source, start=origin.start)
+            self._spec = replace(self._spec, source=source)
+        now = origins.told(self._spec)
+        has_state = reached(self._home.checkpoint).has_state
+        for change in origins.changes(origin.spec, now, has_state=has_state):
+            if change.needs_reset:
+                raise PipelineError(
+                    Failure(
+                        MISTAKE,
+                        f"{change.what} since this pipeline began: {change.meaning}."
+                        f" 'runnel pipeline reset {self._spec.name} --to earliest' begins anew, and"
+                        " says first what that means; another name would be another pipeline.",
+                    )
+                )
+            self._watch.line(f"{change.what} since the last run: {change.meaning}")
+        origins.write(self._home, Origin(origin.generation, origin.start, now))
 
     def _run(self) -> None:
         with ExitStack() as stack:
@@ -93,7 +126,7 @@ class Runner:
                 spec=self._spec,
                 spark=cast("SparkSession", spark),  # None where the kind uses none
                 home=self._home.folder,
-                query_id=self._spec.name,
+                query_id=self._query_id,
                 is_stopping=lambda: self._is_stopping,
                 tell=self._watch.line,
             )
@@ -162,7 +195,7 @@ class Runner:
         every = self._spec.every
         writer = (
             flow.writer.option("checkpointLocation", str(self._home.checkpoint))
-            .option("queryId", self._spec.name)
+            .option("queryId", self._query_id)
             .queryName(self._spec.name)
         )
         if every.mode == ONCE:
@@ -201,6 +234,9 @@ class Runner:
                 state_bytes=batch.state_bytes,
                 watermark=batch.watermark,
             )
+        for text in self._skips.new():
+            self._watch.line(f"skipped: {text}")
+            self._set(skipped=(*self.status.skipped, text)[-SKIPPED_MAX:])
         if time.monotonic() - self._told_at > TELL_EVERY_S:
             self._set()
 

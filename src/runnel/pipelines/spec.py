@@ -161,13 +161,13 @@ def read(text: str, file: Path, environ: Mapping[str, str] | None = None) -> Spe
     environ = os.environ if environ is None else environ
     document = parse(text, environ)
     if document.is_broken:
-        raise SpecError(_shown(file), document.faults)
+        raise SpecError(shown(file), document.faults)
     spec, kind = _read(document, file, environ)
     if kind is not None:
         for problem in kind.check(spec):
             document.faults.append(Fault(spec.mark(problem.where), problem.message))
     if document.faults:
-        raise SpecError(_shown(file), document.faults)
+        raise SpecError(shown(file), document.faults)
     return spec
 
 
@@ -359,7 +359,7 @@ def _secrets(document: Document) -> tuple[str, ...]:
     )
 
 
-def _shown(file: Path) -> str:
+def shown(file: Path) -> str:
     """As short as it can be said from here."""
     try:
         return str(file.resolve().relative_to(Path.cwd()))
