@@ -205,6 +205,18 @@ def test_a_driver_that_seemed_dead_cannot_commit_after_its_successor(
     assert ids(table_format, tmp_path / "t") == [*range(10), 100]
 
 
+def test_files_that_somebody_took_away_are_not_committed(tmp_path: Path, table_format: str) -> None:
+    """As another run of the query does when its batch fails: it takes them for its own."""
+    more: dict[str, Any] = {"queryId": "q", "batchId": "0"}
+    lake, twin = (writer(tmp_path / "t", table_format, **more) for _ in range(2))
+    message = lake.write(iter([some(0, 10)]))
+    twin.abort([None])
+    with pytest.raises(TableError, match=r"1 of the batch's 1 files are gone .*runs twice"):
+        lake.commit([message])
+    write(tmp_path / "t", table_format, [some(0, 10)], **more)
+    assert ids(table_format, tmp_path / "t") == list(range(10))
+
+
 def test_two_drivers_at_the_same_time_commit_a_batch_once(
     tmp_path: Path, table_format: str
 ) -> None:
