@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.arrow.decoding import DecodeOptionError
-from runnel.arrow.registry import MAGIC, PREFIX_BYTES, schema_by_id
+from runnel.arrow.registry import MAGIC, PREFIX_BYTES, NoSchemaError, schema_by_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
+WRITERS_MAX: Final = 1_000  # schemas of one task; a topic has a handful
 _WIDER: Final = ({"int", "long"}, {"float", "double"})
 
 
@@ -25,12 +26,14 @@ class AvroDecoder:
     def __init__(self, schema_text: str, wanted: "StructType", registry: str | None) -> None:
         import pyarrow as pa
         from fastavro import schemaless_reader
+        from fastavro.read import SchemaResolutionError
         from pyspark.sql.pandas.types import to_arrow_schema
 
         self._read = schemaless_reader
+        self._failures = (*_FAILURES, SchemaResolutionError)
         self._reader_schema = _parsed(schema_text)
         self._registry = registry
-        self._writers: dict[int, Any] = {}
+        self._writers: dict[int, Any] = {}  # by id; or why there is none
         self._schema = to_arrow_schema(wanted, timezone="UTC")
         self._row_type = pa.struct(list(self._schema))
         self._maps = [field.name for field in wanted if "map<" in field.dataType.simpleString()]
@@ -45,7 +48,7 @@ class AvroDecoder:
             if raw is not None:
                 try:
                     fields = self._record(raw)
-                except _FAILURES as error:
+                except self._failures as error:
                     bad[at] = f"not Avro: {type(error).__name__}: {error}"
             rows.append(fields)
         try:
@@ -70,10 +73,19 @@ class AvroDecoder:
         return found
 
     def _writer(self, schema_id: int) -> Any:  # noqa: ANN401  # fastavro's
+        """Asked for once: an id that the registry does not have may stand before many values."""
         if schema_id not in self._writers:
             assert self._registry is not None
-            self._writers[schema_id] = _parsed(schema_by_id(self._registry, schema_id))
-        return self._writers[schema_id]
+            if len(self._writers) >= WRITERS_MAX:
+                self._writers.clear()
+            try:
+                self._writers[schema_id] = _parsed(schema_by_id(self._registry, schema_id))
+            except (NoSchemaError, DecodeOptionError) as error:
+                self._writers[schema_id] = error
+        found = self._writers[schema_id]
+        if isinstance(found, Exception):
+            raise ValueError(str(found))
+        return found
 
     def _row_by_row(self, rows: list[dict[str, Any]], bad: dict[int, str]) -> "pa.Array":
         """One value does not fit its column, such as a time beyond Arrow's: find it."""
@@ -87,7 +99,14 @@ class AvroDecoder:
         return pa.array(rows, self._row_type)
 
 
-_FAILURES: Final = (ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError)
+_FAILURES: Final = (
+    ValueError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 def avro_struct(schema_text: str) -> "StructType":
@@ -110,9 +129,22 @@ def _parsed(schema_text: str) -> Any:  # noqa: ANN401  # fastavro's
     from fastavro.schema import SchemaParseException
 
     try:
-        return parse_schema(json.loads(schema_text))
+        return parse_schema(_without_uuids(json.loads(schema_text)))
     except (ValueError, KeyError, TypeError, SchemaParseException) as error:
         raise DecodeOptionError(f"valueSchema is no Avro schema: {error}") from None
+
+
+def _without_uuids(schema: Any) -> Any:  # noqa: ANN401  # of JSON
+    """An Avro uuid is text, which fastavro would make an object of that no column takes."""
+    if isinstance(schema, list):
+        return [_without_uuids(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _without_uuids(value)
+        for name, value in schema.items()
+        if (name, value) != ("logicalType", "uuid")
+    }
 
 
 def _spark_type(schema: Any, named: "dict[str, DataType]", depth: int) -> "DataType":  # noqa: ANN401

@@ -14,6 +14,7 @@ from runnel.arrow.decoding import DecodeOptionError
 
 MAGIC: Final = 0
 PREFIX_BYTES: Final = 5
+NOT_FOUND: Final = 404
 TIMEOUT_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 << 20
 SCHEMAS_MAX: Final = 10_000  # kept per process; a topic has a handful
@@ -22,6 +23,10 @@ _by_id: Final[dict[tuple[str, int], str]] = {}
 
 class RegistryError(Exception):
     """The registry does not answer, or does not have the schema; the message names both."""
+
+
+class NoSchemaError(RegistryError):
+    """The registry answers, and has no Avro schema of that id or subject."""
 
 
 def schema_by_id(url: str, schema_id: int) -> str:
@@ -44,7 +49,7 @@ def latest_schema(url: str, subject: str) -> str:
 def _avro(answer: Any, what: str) -> str:  # noqa: ANN401  # of JSON
     kind = answer.get("schemaType", "AVRO") if isinstance(answer, dict) else None
     if kind != "AVRO" or not isinstance(answer.get("schema"), str):
-        raise RegistryError(f"{what} of the registry is {kind or 'nothing'}, not AVRO")
+        raise NoSchemaError(f"{what} of the registry is {kind or 'nothing'}, not AVRO")
     return str(answer["schema"])
 
 
@@ -63,8 +68,9 @@ def _asked(url: str, path: str) -> Any:  # noqa: ANN401  # of JSON
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
             return json.loads(response.read(ANSWER_BYTES_MAX))
     except urllib.error.HTTPError as error:
+        kind = NoSchemaError if error.code == NOT_FOUND else RegistryError
         with error:
-            raise RegistryError(f"the registry at {place} answers {error.code} to {path}") from None
+            raise kind(f"the registry at {place} answers {error.code} to {path}") from None
     except (OSError, ValueError) as error:
         raise RegistryError(
             f"the registry at {place} does not answer ({error}); check schemaRegistry"

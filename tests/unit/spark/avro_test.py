@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -95,6 +96,35 @@ def test_a_registry_that_has_not_the_subject_or_is_not_there() -> None:
     with pytest.raises(RegistryError, match="schemaRegistry") as raised:
         pinned(Decoding("avro", registry="http://me:secret@127.0.0.1:1"), ["orders"])
     assert "secret" not in str(raised.value)
+
+
+def test_an_id_that_the_registry_does_not_have_is_a_bad_record() -> None:
+    """Bytes that begin with a zero by chance: the others are read, and it is asked for once."""
+    text = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+    with registry_of({1: ORDER, 2: text}, {}) as (url, asked):
+        decode = Decoding("avro", json.dumps(ORDER), bad_records="null", registry=url)
+        good = written(ORDER, ROW, 1)
+        rows, bad = decoded(decode, [good, b"\0\0\0\0\x07ab", b"\0\0\0\0\x07cd", good])
+        assert bad == [1, 2]
+        assert "answers 404 to schemas/ids/7" in rows[1]["_error"]
+        assert [row["id"] for row in rows] == [7, None, None, 7]
+        assert asked.count("/schemas/ids/7") == 1
+        _, bad = decoded(decode, [written(text, {"id": "x"}, 2), good])
+        assert bad == [0], "a writer whose schema does not resolve to the reader's"
+
+
+def test_a_registry_that_does_not_answer_makes_no_bad_record() -> None:
+    decode = Decoding("avro", json.dumps(ORDER), bad_records="null", registry="http://127.0.0.1:1")
+    with pytest.raises(RegistryError, match="does not answer"):
+        decoded(decode, [written(ORDER, ROW, 1)])
+
+
+def test_a_uuid_is_text() -> None:
+    kind = {"type": "string", "logicalType": "uuid"}
+    schema = {"type": "record", "name": "R", "fields": [{"name": "u", "type": ["null", kind]}]}
+    text = "5b0f2c1e-9b1b-4f6e-8f5e-0d3a2c1b4a59"
+    rows, bad = decoded(Decoding("avro", json.dumps(schema)), [written(schema, {"u": UUID(text)})])
+    assert (rows, bad) == ([{"u": text}], [])
 
 
 def test_several_topics_need_a_subject() -> None:
