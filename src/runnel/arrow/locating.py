@@ -96,6 +96,18 @@ class Locator:
         return places
 
 
+def folders_here(cluster: Cluster) -> list[str]:
+    """The data folders of all brokers on this machine, as they say. Raises SourceError."""
+    refusals: list[str] = []
+    try:
+        owners = _on_this_machine(cluster, cluster.metadata([]), refusals)
+    except ClientError as error:
+        raise SourceError(str(error)) from None
+    if not owners:
+        raise SourceError("; ".join(refusals) or "no broker says where its data folders are")
+    return [folder for owner in owners for folder in owner.folders]
+
+
 def _places(
     told: MetadataResponse, owners: Sequence[_Owner]
 ) -> dict[tuple[str, int], Place | None]:

@@ -7,7 +7,12 @@ if TYPE_CHECKING:
     from runnel.pipelines.kind import Kind
 
 KINDS: Final = {
+    "dedup": "runnel.pipelines.kinds.dedup:KIND",
+    "lag-history": "runnel.pipelines.kinds.lag_history:KIND",
+    "sessions": "runnel.pipelines.kinds.sessions:KIND",
+    "storage": "runnel.pipelines.kinds.storage:KIND",
     "table": "runnel.pipelines.kinds.table:KIND",
+    "traffic": "runnel.pipelines.kinds.traffic:KIND",
 }
 
 

@@ -1,0 +1,179 @@
+"""Windows, sessions and duplicates in Spark equal what plain Python computes of the records."""
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from runnel.pipelines.kinds.dedup import first_ones
+from runnel.pipelines.kinds.sessions import sessions
+from runnel.pipelines.kinds.traffic import traffic
+from runnel.pipelines.streams.identity import parse_by
+from runnel.pipelines.streams.session_intervals import Session, merged
+from runnel.pipelines.streams.traffic_windows import Rules, Traffic
+from runnel.spark.reads.source import RunnelDataSource
+from tests.spark.conftest import MakeTopic
+from tests.support.mixed_log import MixedWriter, wanted
+from tests.support.process import BrokerProcess
+from tests.support.traffic import Seen, windows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    MakeStream = Callable[[str], DataFrame]
+
+KEPT = {"retention.ms": "-1"}  # the records are years old
+BATCH = 400  # offsets in a batch, so that there are several
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: "SparkSession") -> None:
+    spark.dataSource.register(RunnelDataSource)
+
+
+@pytest.fixture
+def stream(spark: "SparkSession", broker: BrokerProcess) -> "MakeStream":
+    def make(topic: str) -> "DataFrame":
+        options = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "subscribe": topic,
+            "queryId": topic,
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": str(BATCH),
+            "includeHeaders": "true",
+            "isolation": "read_committed",
+        }
+        return spark.readStream.format("runnel").options(**options).load()
+
+    return make
+
+
+def run(rows: "DataFrame", folder: Path) -> "list[Row]":
+    """All that the stream has, in several batches."""
+    found: list[Row] = []
+    query = (
+        rows.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        .option("checkpointLocation", str(folder))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return found
+
+
+def test_traffic_equals_plain_python(
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    stream: "MakeStream",
+    tmp_path: Path,
+) -> None:
+    """Of a log with every codec, and transactions that were committed and aborted."""
+    topic = make_topic("traffic", config=KEPT)
+    writer = MixedWriter(broker.bootstrap, topic, seed=3, keyed=False)
+    writer.write(80)
+    writer.leave_open()
+    records = [
+        Seen(at_ms, len(key or b"") + len(value or b""), None if key is None else key.decode())
+        for _, key, value, at_ms, _ in wanted(broker.bootstrap, topic).committed
+    ]
+    rules = Rules(window_ms=600_000, late_after_ms=30_000_000, labels_max=30)
+    rows = run(traffic(stream(topic), rules, "key", updates=False), tmp_path)
+    found = [
+        Traffic(
+            round(row.window_start.timestamp() * 1000),
+            row.label,
+            *(row.records, row.bytes, row.p50_bytes, row.p99_bytes, row.late, row.final),
+        )
+        for row in rows
+    ]
+    assert len(records) > 2 * BATCH and found
+    assert Counter(found) == Counter(windows_of(records, rules))
+    assert {(row.topic, row.partition) for row in rows} == {(topic, 0)}
+
+
+def test_sessions_equal_plain_python(
+    producer: Producer, make_topic: MakeTopic, stream: "MakeStream", tmp_path: Path
+) -> None:
+    topic = make_topic("clicks", 2, KEPT)
+    rng = random.Random(4)
+    now, gap_ms, delay_ms = 1_700_000_000_000, 60_000, 300_000
+    times: defaultdict[str, list[int]] = defaultdict(list)
+    for count in range(1000):
+        now += rng.randrange(8000)
+        user, at_ms = f"user {rng.randrange(30)}", now - rng.randrange(delay_ms // 4)
+        times[user].append(at_ms)
+        value = json.dumps({"user": {"id": user}})
+        producer.produce(topic, value, partition=count % 2, timestamp=at_ms)
+    producer.flush(30)
+    rows = run(
+        sessions(
+            stream(topic),
+            by="json:user.id",
+            time="sql:timestamp",
+            gap_ms=gap_ms,
+            watermark_ms=delay_ms,
+        ),
+        tmp_path,
+    )
+    newest = max(at for found in times.values() for at in found)
+    over = [
+        (user, session)
+        for user, found in times.items()
+        for session in merged([Session(at, at, 1) for at in found], gap_ms)
+        if session.end_ms + gap_ms < newest - delay_ms
+    ]
+    found = [
+        (
+            row.key,
+            Session(
+                round(row.session_start.timestamp() * 1000),
+                round(row.session_end.timestamp() * 1000),
+                row.events,
+            ),
+        )
+        for row in rows
+    ]
+    assert len(over) > 300
+    assert Counter(found) == Counter(over)
+
+
+@pytest.mark.parametrize("by", ["json:id", "header:id"])
+def test_each_record_stays_once(
+    producer: Producer,
+    make_topic: MakeTopic,
+    stream: "MakeStream",
+    tmp_path: Path,
+    by: str,
+) -> None:
+    topic = make_topic("repeated", 3, KEPT)
+    rng = random.Random(by)
+    for _ in range(600):
+        number = str(rng.randrange(150))
+        producer.produce(
+            topic,
+            json.dumps({"id": number}),
+            number if by == "key" else str(rng.random()),
+            headers={"id": number.encode()},
+            timestamp=1_700_000_000_000 + rng.randrange(10_000_000),
+        )
+        if rng.random() < 0.01:  # no key, no header, no JSON, which is nobody's duplicate
+            producer.produce(topic, b"none" if by != "value" else None)
+    producer.flush(30)
+    rows = run(
+        first_ones(stream(topic), parse_by(by), 3_600_000, by_arrival=True).select(
+            "key", "value", "headers"
+        ),
+        tmp_path,
+    )
+    numbers = Counter(
+        json.loads(row.value)["id"] for row in rows if row.value not in (None, b"none")
+    )
+    assert set(numbers.values()) == {1}
+    assert len(numbers) == len({str(number) for number in numbers}) >= 140
+    others = [row for row in rows if row.value in (None, b"none")]
+    assert others
