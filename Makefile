@@ -8,8 +8,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNS := $(VENV)/.runs
 COMPILED := build/compiled
-# Commands, documents, clients, settings and the benchmark are the same, compiled or not.
-NOT_COMPILED := $(foreach name,bench_* cli_* client_* configs_* container_* docstrings_* first_minutes_* language_pages_* metrics_* own_log_* quota_* refusal_* storage_command_* testing_*,--ignore-glob='*/integration/$(name)')
+# Commands, documents, clients, settings and the benchmark are the same, compiled or not; brokers that
+# run are tested as users run them.
+NOT_COMPILED := bench_* cli_* client_* configs_* container_* docstrings_* first_minutes_* language_pages_* metrics_* own_log_* quota_* refusal_* storage_command_* testing_*
+OF_SOURCES := tests/unit tests/golden $(wildcard $(NOT_COMPILED:%=tests/integration/%test.py)) tests/spark tests/deploy $(wildcard tests/*_test.py)
+OF_COMPILED := tests/unit/wire tests/unit/storage tests/unit/broker tests/simulated tests/integration $(NOT_COMPILED:%=--ignore-glob='*/integration/%')
 SEED ?= 1
 ARGS ?=
 
@@ -63,8 +66,8 @@ run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port
 	@exec env PYTHONPATH=$(COMPILED) $(BIN)/python -m runnel serve $(ARGS)
 
 test: $(STAMP) compiled ## every test that needs nothing but Python: of the sources, then compiled
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
-	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 tests/unit/wire tests/unit/storage tests/unit/broker tests/simulated tests/integration $(NOT_COMPILED) $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_SOURCES) $(ARGS)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 $(OF_COMPILED) $(ARGS)
 	$(MAKE) -s ratchet-compiled ARGS=
 
 check: lint types imports unit ratchet ## what must be clean before a commit
