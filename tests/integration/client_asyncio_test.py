@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -13,12 +14,14 @@ from runnel.client import (
     Backoff,
     ClientError,
     ClientTimeoutError,
+    ConsumeError,
     ConsumerConfig,
     DeliveryError,
     Message,
     ProducerConfig,
     QueueFullError,
 )
+from runnel.client.transacting import Transactions
 from runnel.testing import RunnelBroker
 from tests.support.client_library import filled, numbers
 
@@ -209,3 +212,120 @@ def test_dead_letters(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
         assert await all_of(runnel_broker, f"{runnel_topic}.dlq") == ["1"]
 
     asyncio.run(run())
+
+
+def test_a_consumer_goes_on_after_an_error(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    """What the error advises helps: it is raised once, and not for ever after."""
+
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 2)
+        config = ConsumerConfig(
+            runnel_broker.bootstrap_servers, group_id=runnel_topic, auto_offset_reset="none"
+        )
+        async with AsyncConsumer(config) as consumer:
+            await consumer.subscribe(runnel_topic)
+            with pytest.raises(ConsumeError, match="seek, or set auto_offset_reset"):
+                await consumer.poll(20)
+            await consumer.seek(runnel_topic, 0, "earliest")
+            assert [message.text for message in await consumer.poll(20)] == ["0", "1"]
+
+    asyncio.run(run())
+
+
+def test_one_task_reads(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    """A second one is told, and gets no copies; others may seek and close meanwhile."""
+
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 3)
+        consumer = AsyncConsumer(ConsumerConfig(runnel_broker.bootstrap_servers))
+        await consumer.subscribe(runnel_topic)
+        seen: list[str] = []
+        three, five = asyncio.Event(), asyncio.Event()
+
+        async def read() -> None:
+            async for message in consumer:
+                seen.append(message.text)
+                if len(seen) == 3:
+                    three.set()
+                if len(seen) == 5:
+                    five.set()
+
+        reading = asyncio.create_task(read())
+        await asyncio.wait_for(three.wait(), 20)
+        await asyncio.sleep(0)
+        with pytest.raises(ClientError, match=r"asyncio\.Queue"):
+            await consumer.poll(20)
+        await consumer.seek(runnel_topic, 0, 1)
+        await asyncio.wait_for(five.wait(), 20)
+        await consumer.close()
+        await asyncio.wait_for(reading, 20)
+        assert seen == ["0", "1", "2", "1", "2"]
+        with pytest.raises(ClientError, match="was closed"):
+            await consumer.poll(20)
+
+    asyncio.run(run())
+
+
+def test_a_transaction_that_is_cancelled_while_it_commits(
+    runnel_broker: RunnelBroker, runnel_topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is committed or it is not: what was read for it is not read again if it is."""
+
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 3)
+        servers, out = runnel_broker.bootstrap_servers, f"{runnel_topic}-out"
+        reading = ConsumerConfig(servers, group_id=runnel_topic, enable_auto_commit=False)
+        async with (
+            AsyncProducer(ProducerConfig(servers, transactional_id=runnel_topic)) as producer,
+            AsyncConsumer(reading) as consumer,
+        ):
+            await consumer.subscribe(runnel_topic)
+
+            async def copy(limit: int) -> None:
+                async with producer.transaction(consumer):
+                    for message in await consumer.poll(20, max_records=limit):
+                        await producer.send_message(message.with_topic(out))
+
+            loop, commit = asyncio.get_running_loop(), Transactions.commit
+            copying = asyncio.create_task(copy(2))
+
+            def commit_slowly(transactions: Transactions) -> None:
+                loop.call_soon_threadsafe(copying.cancel)
+                time.sleep(0.2)
+                commit(transactions)
+
+            monkeypatch.setattr(Transactions, "commit", commit_slowly)
+            with pytest.raises(asyncio.CancelledError):
+                await copying
+            monkeypatch.undo()
+            await copy(10)
+        assert await all_of(runnel_broker, out) == ["0", "1", "2"]
+
+    asyncio.run(run())
+
+
+def test_an_aborted_delivery_is_told_in_the_loop(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """librdkafka settles it in the thread that aborts; asyncio's debug mode refuses that."""
+
+    async def run() -> None:
+        threads: list[threading.Thread] = []
+        config = ProducerConfig(
+            runnel_broker.bootstrap_servers, transactional_id=runnel_topic, linger_ms=10_000
+        )
+        async with AsyncProducer(config) as producer:
+            await producer.begin_transaction()
+            delivery = await producer.send(
+                runnel_topic,
+                "never",
+                on_delivery=lambda _: threads.append(threading.current_thread()),
+            )
+            waiting = asyncio.ensure_future(delivery)
+            await asyncio.sleep(0)
+            await producer.abort_transaction()
+            with pytest.raises(DeliveryError):
+                await asyncio.wait_for(waiting, 20)
+        assert threads == [threading.current_thread()]
+
+    asyncio.run(run(), debug=True)

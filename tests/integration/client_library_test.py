@@ -309,3 +309,43 @@ def test_a_reader_is_not_kept_waiting_by_a_full_queue(
             count += len(consumer.poll())
     waited_s = time.monotonic() - started
     assert waited_s < 20, "with librdkafka's default it waits for a second some forty times"
+
+
+@pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
+def test_seek_where_there_was_no_offset(
+    runnel_broker: RunnelBroker, runnel_topic: str, strategy: str
+) -> None:
+    """librdkafka gives such a partition up; what the error advises brings it back."""
+    filled(runnel_broker, runnel_topic, 3)
+    config = grouped(
+        runnel_broker, auto_offset_reset="none", partition_assignment_strategy=strategy
+    )
+    with Consumer(config) as consumer:
+        consumer.subscribe(runnel_topic)
+        with pytest.raises(ConsumeError, match="seek, or set auto_offset_reset"):
+            consumer.poll(20)
+        consumer.seek(runnel_topic, 0, 1)
+        assert texts(consumer.poll(20)) == ["1", "2"]
+
+
+def test_what_was_not_committed_is_read_again_from_where_it_began(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """Not from what `auto_offset_reset` says now: "latest" would pass over it."""
+    filled(runnel_broker, runnel_topic, 3)
+    config = grouped(runnel_broker, auto_offset_reset="latest", enable_auto_commit=False)
+    with Consumer(config) as consumer:
+        consumer.subscribe(runnel_topic)
+        consumer.seek(runnel_topic, 0, 1)
+        for _ in range(2):
+            assert texts(consumer.poll(20)) == ["1", "2"]
+            consumer.seek_to_committed()
+        assert texts(consumer.poll(20, max_records=1)) == ["1"]
+        consumer.commit()
+        assert texts(consumer.poll(20)) == ["2"]
+        consumer.seek_to_committed()
+        assert texts(consumer.poll(20)) == ["2"]
+        consumer.seek(runnel_topic, 0, 0)  # before what is committed
+        assert texts(consumer.poll(20, max_records=1)) == ["0"]
+        consumer.seek_to_committed()
+        assert texts(consumer.poll(20)) == ["0", "1", "2"]

@@ -2,6 +2,7 @@
 
 It is the blocking consumer, with one thread that waits for the next batch: the loop is woken once
 per batch. A wait that was cancelled loses nothing: what the thread still brings is handed out next.
+Other tasks may seek, pause or commit while one reads; they take turns with the waits of that one.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from runnel.client.consumer import (
     Consumer,
     end_not_reached,
 )
+from runnel.client.failures import ClientError
 from runnel.client.inbox import RebalanceListener
 from runnel.client.message import Message
 from runnel.client.offsets import Offsets, Partition, TopicPartition
@@ -37,7 +39,8 @@ class AsyncConsumer:
             async for message in consumer:
                 print(message.offset, message.value)
 
-    Its methods have the names and arguments of `Consumer`'s, and are awaited.
+    Its methods have the names and arguments of `Consumer`'s, and are awaited. One task reads: a
+    message counts as handled when the next is asked for, which is nothing two could share.
     """
 
     def __init__(self, config: ConsumerConfig | None = None) -> None:
@@ -45,6 +48,9 @@ class AsyncConsumer:
         self.config = self.blocking.config
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="runnel-consumer")
         self._coming: asyncio.Future[list[Message]] | None = None
+        self._turn = asyncio.Lock()  # who has it may move the places of the consumer
+        self._is_read = False
+        self._is_closed = False
         self._is_stopping = False
 
     async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,7 +82,7 @@ class AsyncConsumer:
         )
 
     async def unsubscribe(self) -> None:
-        await self._call(self.blocking.unsubscribe)
+        await self._moved(self.blocking.unsubscribe)
 
     def assignment(self) -> list[TopicPartition]:
         return self.blocking.assignment()
@@ -88,34 +94,49 @@ class AsyncConsumer:
     ) -> list[Message]:
         """The next messages, `max_poll_records` at most; none if none came in time."""
         limit = self.config.max_poll_records if max_records is None else max_records
-        if self.blocking.is_drained:
+        if self.blocking.is_drained or self._turn.locked():
             await self._refill(limit, timeout_s)
         return self.blocking.take(limit)
 
     async def consume_one(self, timeout_s: float = POLL_TIMEOUT_S) -> Message | None:
         """The next message, or None if none came in time."""
-        if self.blocking.is_drained:
+        if self.blocking.is_drained or self._turn.locked():
             await self._refill(self.config.max_poll_records, timeout_s)
         taken = self.blocking.take(1)
         return taken[0] if taken else None
 
     async def _refill(self, limit: int, timeout_s: float) -> None:
+        """Until there is something to hand out, time is up or somebody closes the consumer."""
+        if self._is_closed:
+            raise ClientError("this consumer was closed; make another")
+        if self._is_read:
+            raise ClientError(
+                "two tasks read from one consumer: give each a consumer of its own, or let one "
+                "read and hand messages to the others by an asyncio.Queue"
+            )
+        self._is_read = True
+        try:
+            await self._wait_for_some(limit, timeout_s)
+        finally:
+            self._is_read = False
+
+    async def _wait_for_some(self, limit: int, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        self.blocking.store_handled()
         while True:
-            left_s = deadline - loop.time()
-            if self._coming is None:
-                wait_s = max(min(SLICE_S, left_s), 0)
-                self._coming = loop.run_in_executor(
-                    self._threads, self.blocking.fetch, limit, wait_s
-                )
-            batch = await asyncio.shield(self._coming)  # cancelled or not, it goes on
-            self._coming = None
-            if batch:
-                self.blocking.put(batch)
-                return
-            if loop.time() >= deadline:
+            async with self._turn:
+                if self._is_closed or not self.blocking.is_drained:
+                    return
+                self.blocking.store_handled()
+                if self._coming is None:
+                    wait_s = max(min(SLICE_S, deadline - loop.time()), 0)
+                    self._coming = loop.run_in_executor(
+                        self._threads, self.blocking.fetch, limit, wait_s
+                    )
+                await asyncio.wait([self._coming])  # cancelled or not, it goes on
+                coming, self._coming = self._coming, None
+                self.blocking.put(coming.result())
+            if not self.blocking.is_drained or loop.time() >= deadline:
                 return
 
     async def messages(self, idle_timeout_s: float | None = None) -> AsyncIterator[Message]:
@@ -182,7 +203,7 @@ class AsyncConsumer:
 
     async def commit(self, offsets: Offsets | Message | None = None) -> None:
         """As of `Consumer`."""
-        await self._call(self.blocking.commit, offsets)
+        await self._moved(self.blocking.commit, offsets)
 
     async def committed(
         self, partitions: Iterable[Partition] | None = None
@@ -190,20 +211,16 @@ class AsyncConsumer:
         return await self._call(self.blocking.committed, partitions)
 
     async def seek(self, topic: str, partition: int, offset: int | str) -> None:
-        await self._settled()
-        await self._call(self.blocking.seek, topic, partition, offset)
+        await self._moved(self.blocking.seek, topic, partition, offset)
 
     async def seek_to_time(self, timestamp_ms: int) -> None:
-        await self._settled()
-        await self._call(self.blocking.seek_to_time, timestamp_ms)
+        await self._moved(self.blocking.seek_to_time, timestamp_ms)
 
     async def seek_to_committed(self) -> None:
-        await self._settled()
-        await self._call(self.blocking.seek_to_committed)
+        await self._moved(self.blocking.seek_to_committed)
 
     async def pause(self, partitions: Iterable[Partition] | None = None) -> None:
-        await self._settled()
-        await self._call(self.blocking.pause, partitions)
+        await self._moved(self.blocking.pause, partitions)
 
     async def resume(self, partitions: Iterable[Partition] | None = None) -> None:
         await self._call(self.blocking.resume, partitions)
@@ -217,13 +234,19 @@ class AsyncConsumer:
     async def lag(self) -> dict[Partition, int]:
         return await self._call(self.blocking.lag)
 
-    async def _settled(self) -> None:
-        """What a cancelled wait left to the thread is taken over before anything moves."""
-        if self._coming is not None:
-            batch = await asyncio.shield(self._coming)
-            self._coming = None
-            if batch:
-                self.blocking.put(batch)
+    async def _moved(self, call: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """While nothing is fetched or handed out.
+
+        What a cancelled wait left to the thread is taken over before anything moves; if that
+        failed, it is for the next who reads.
+        """
+        async with self._turn:
+            if self._coming is not None:
+                await asyncio.wait([self._coming])
+                if self._coming.exception() is None:
+                    coming, self._coming = self._coming, None
+                    self.blocking.put(coming.result())
+            await self._call(call, *args, **kwargs)
 
     # The end
 
@@ -234,11 +257,16 @@ class AsyncConsumer:
 
     async def _close(self) -> None:
         self._is_stopping = True
-        if self._coming is not None:
-            await asyncio.wait([self._coming])
-            self._coming = None
-        await self._call(self.blocking.leave)
-        self._threads.shutdown(wait=False)
+        async with self._turn:
+            self._is_closed = True
+            try:
+                if self._coming is not None:
+                    await asyncio.wait([self._coming])
+                    self._coming.exception()  # nobody is left who could be told
+                    self._coming = None
+                await self._call(self.blocking.leave)
+            finally:
+                self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
         try:

@@ -74,7 +74,7 @@ class AsyncProducer(Outbox):
         """
         delivery = Delivery(self, topic)
         if on_delivery is not None:
-            delivery.call_when_done(on_delivery)
+            delivery.call_when_done(self._in_loop(on_delivery))
         try:
             self._put(topic, value, key, headers, timestamp, partition, delivery)
         except BufferError:
@@ -163,7 +163,8 @@ class AsyncProducer(Outbox):
             if not arrived.done():
                 arrived.set_result(None)
 
-        delivery.call_when_done(wake)
+        listener = self._in_loop(wake)
+        delivery.call_when_done(listener)
         try:
             async with asyncio.timeout(self.config.delivery_timeout_ms / 1000 + 1):
                 await arrived
@@ -172,7 +173,19 @@ class AsyncProducer(Outbox):
                 f"a message for {delivery.topic} was not acknowledged within delivery_timeout_ms"
             ) from None
         finally:
-            delivery.forget(wake)
+            delivery.forget(listener)
+
+    def _in_loop(self, listener: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
+        """To be called in the loop, also if a call in a thread settles the delivery."""
+        loop = asyncio.get_running_loop()
+
+        def told(delivery: Delivery) -> None:
+            if self._in_thread:
+                loop.call_soon_threadsafe(listener, delivery)
+            else:
+                listener(delivery)
+
+        return told
 
     # The end
 
@@ -188,7 +201,7 @@ class AsyncProducer(Outbox):
             timeout_s = self.config.delivery_timeout_ms / 1000 + 1
         loop = asyncio.get_running_loop()
         deadline, wait_s = loop.time() + timeout_s, TICK_MIN_S
-        while left := len(self._raw):
+        while left := self.queued:
             if loop.time() >= deadline:
                 raise ClientTimeoutError(
                     f"{left} messages are still on their way after {timeout_s:g} s"
@@ -239,7 +252,7 @@ class AsyncProducer(Outbox):
                 await self._threaded(transactions.send_offsets, consumer.blocking)
             await self.commit_transaction()
         except BaseException:
-            await asyncio.shield(self._threaded(transactions.abort_if_open))
+            await self._threaded(transactions.abort_if_open)
             if consumer is not None:
                 await asyncio.shield(consumer.seek_to_committed())
             raise
@@ -261,12 +274,24 @@ class AsyncProducer(Outbox):
         await self._threaded(Transactions.of(self._transactions).abort)
 
     async def _threaded(self, call: Callable[..., None], *arguments: object) -> None:
-        """In a thread. What it settles there is handed to those who wait by the loop."""
+        """In a thread, to its end: who is cancelled meanwhile hears of it only then.
+
+        librdkafka does one thing of a transaction at a time, and whether it was committed has to
+        be known before anybody goes on; `transaction_timeout_ms` bounds it.
+        """
         self._in_thread = True
-        try:
-            await asyncio.to_thread(call, *arguments)
-        finally:
-            self._in_thread = False
+        cancelled: asyncio.CancelledError | None = None
+        running = asyncio.get_running_loop().run_in_executor(None, call, *arguments)
+        while not running.done():
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self._in_thread = False
+        if cancelled is not None:
+            running.exception()  # the caller gives up, and aborts what is left open
+            raise cancelled
+        running.result()
 
 
 def _end(raw: list[object]) -> None:

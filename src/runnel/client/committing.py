@@ -159,7 +159,7 @@ class Committing(Inbox):
         """A partition that was assigned just now is sought when librdkafka has begun to read it."""
         deadline = time.monotonic() + self._timeout_s
         for (topic, partition), offset in places.items():
-            while True:
+            while (topic, partition) not in self._halted:
                 try:
                     self.raw.seek(Place(topic, partition, offset))
                     break
@@ -168,6 +168,8 @@ class Committing(Inbox):
                     if error.name() != "_STATE" or time.monotonic() > deadline:
                         raise explained(error, f"{topic}-{partition} was not sought") from None
                     time.sleep(0.01)
+            else:
+                self.begin_again((topic, partition), offset)
             self._handout.read[topic, partition] = offset
 
     def seek_to_time(self, timestamp_ms: int) -> None:
@@ -181,14 +183,19 @@ class Committing(Inbox):
             self.seek(place.topic, place.partition, LATEST if place.offset < 0 else place.offset)
 
     def seek_to_committed(self) -> None:
-        """Read again all that was handed out and not committed."""
+        """Read again all that was handed out and not committed.
+
+        That is from the committed offset on, if it was committed since this consumer began to read
+        the partition; if not, from where it began, which `seek` or `auto_offset_reset` has decided.
+        """
         self._handout.all_is_handled()
         self._handout.settle()
-        moved = list(self._handout.read)
-        committed = self.committed(moved)
-        first = EARLIEST if self.config.auto_offset_reset is OffsetResetPolicy.EARLIEST else LATEST
-        for topic, partition in moved:
-            self.seek(topic, partition, committed.get((topic, partition), first))
+        begun, positions = dict(self._handout.begun), self._handout.positions()
+        committed = self.committed(begun)
+        for (topic, partition), first in begun.items():
+            offset = committed.get((topic, partition), first)
+            is_ours = first <= offset <= positions[topic, partition]
+            self.seek(topic, partition, offset if is_ours else first)
 
     # Pause
 

@@ -26,6 +26,7 @@ class Handout:
         self._handed = 0  # before this index: the reader has them
         self.read: dict[Partition, int] = {}  # the next offset, by what was handed out
         self.uncommitted: dict[Partition, int] = {}
+        self.begun: dict[Partition, int] = {}  # the first offset handed out since it was sought
 
     # Handing out
 
@@ -65,13 +66,20 @@ class Handout:
         processor's cache still has this one.
         """
         if self._settled < self._handled:
-            positions = positions_after(self._batch[self._settled : self._handled])
+            handled = self._batch[self._settled : self._handled]
+            positions = positions_after(handled)
+            if positions.keys() - self.begun.keys():
+                self._note_beginnings(handled)
             self.uncommitted.update(positions)
             self.read.update(positions)
             self._settled = self._handled
             if self._settled == len(self._batch):
                 self._batch = []
                 self._settled = self._handled = self._handed = 0
+
+    def _note_beginnings(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.begun.setdefault((message.topic, message.partition), message.offset)
 
     def positions(self) -> dict[Partition, int]:
         """The next offset of each partition that was read, by what was handed out."""
@@ -96,6 +104,7 @@ class Handout:
         for partition in gone:
             self.read.pop(partition, None)
             self.uncommitted.pop(partition, None)
+            self.begun.pop(partition, None)
 
     def take_back_waiting(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Do not hand out what waits of these; returns where to read it again."""

@@ -63,6 +63,7 @@ class Inbox:
         self._assigned: dict[Partition, None] = {}  # in the order in which they came
         self._start_at: dict[Partition, int] = {}  # sought before they were assigned
         self._end_seen: dict[Partition, int] = {}  # where librdkafka has come to the end
+        self._halted: set[Partition] = set()  # librdkafka has no offset to go on from
         self._is_manual = False
         self._is_subscribed = False
         self._last_trouble = ""
@@ -137,6 +138,22 @@ class Inbox:
         elif sought:
             raw.assign(places)
 
+    def begin_again(self, partition: Partition, offset: int) -> None:
+        """Assign a partition anew that librdkafka has given up, and will not seek therefore."""
+        self._halted.discard(partition)
+        place = Place(*partition, offset)
+        if self._is_incremental or self._is_manual:
+            self.raw.incremental_unassign([Place(*partition)])
+            self.raw.incremental_assign([place])
+        else:
+            going = self._assigned.keys() - self._halted - {partition}
+            others = self.raw.position([Place(*other) for other in going])
+            for other in others:
+                if other.offset < 0:  # nothing came of it since it was sought
+                    sought = self._handout.read.get((other.topic, other.partition))
+                    other.offset = confluent_kafka.OFFSET_INVALID if sought is None else sought
+            self.raw.assign([*others, place])
+
     @property
     def _is_incremental(self) -> bool:
         strategy = self.config.partition_assignment_strategy
@@ -146,6 +163,7 @@ class Inbox:
         for partition in partitions:
             self._assigned.pop(partition, None)
             self._end_seen.pop(partition, None)
+            self._halted.discard(partition)
         self._handout.drop(partitions)
 
     def assign(self, partitions: Sequence[Partition]) -> None:
@@ -242,6 +260,8 @@ class Inbox:
             if error.code() == _PARTITION_EOF:
                 self._end_seen[raw.topic(), raw.partition()] = raw.offset()  # type: ignore[index, assignment]  # it has all three
                 continue
+            if error.name() == "_AUTO_OFFSET_RESET":
+                self._halted.add((raw.topic(), raw.partition()))  # type: ignore[arg-type]  # it has both
             what = f"{raw.topic()} cannot be read" if raw.topic() else "nothing can be read"
             failure = explained(error, what, ConsumeError)
             if error.name() in _FINAL or error.fatal():
