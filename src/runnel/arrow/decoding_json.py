@@ -76,7 +76,7 @@ class JsonDecoder:
         import pyarrow as pa
         import pyarrow.json as pj
 
-        lines = None if self._line_schema is None else _lines(values)
+        lines = None if self._line_schema is None else json_lines(values)
         if lines is None:
             return None
         try:
@@ -110,7 +110,7 @@ class JsonDecoder:
         return pa.RecordBatch.from_arrays(made.flatten(), schema=self._schema)
 
 
-def _lines(values: "pa.Array") -> "pa.Buffer | None":
+def json_lines(values: "pa.Array") -> "pa.Buffer | None":
     """The values with line feeds between them; None if they cannot all be whole objects."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -82,10 +82,11 @@ class DeltaLakeTable:
     def last_batch(self, query: Query) -> int:
         if self._table is None:
             return NONE_YET
-        last = self._table.transaction_version(_PREFIX + query.name)
+        name, with_checkpoint = transaction_names(query)
+        last = self._table.transaction_version(name)
         if last is None:
             return NONE_YET
-        if self._table.transaction_version(_checkpoint_id(query)) is None:
+        if self._table.transaction_version(with_checkpoint) is None:
             raise query.other_checkpoint(last, self.where)
         return last
 
@@ -116,12 +117,7 @@ class DeltaLakeTable:
             for file in files
         ]
         named = (
-            [
-                Transaction(_PREFIX + query.name, batch, now_ms),
-                Transaction(_checkpoint_id(query), batch, now_ms),
-            ]
-            if query
-            else []
+            [Transaction(name, batch, now_ms) for name in transaction_names(query)] if query else []
         )
         told = {"runnel.queryId": query.name, "runnel.batchId": str(batch)} if query else {}
         table.create_write_transaction(
@@ -171,5 +167,6 @@ class DeltaLakeTable:
         return 0 if self._table is None else delta_upkeep.expire(self._table, older_than_ms)
 
 
-def _checkpoint_id(query: Query) -> str:
-    return f"{_PREFIX}{query.name}@{query.checkpoint}"
+def transaction_names(query: Query) -> tuple[str, str]:
+    """Of the query, and of it with its checkpoint: the names in `txn` actions."""
+    return _PREFIX + query.name, f"{_PREFIX}{query.name}@{query.checkpoint}"

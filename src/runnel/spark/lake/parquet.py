@@ -133,12 +133,11 @@ class ParquetLakeTable:
 
     def _remember(self, rows: "pa.Schema") -> None:
         """The schema for the next write to be checked against; it only ever grows."""
-        import pyarrow as pa
-
         path = self.ledgers / _SCHEMA
         _, added, partition_by = self._fit(rows)
-        there = list(table_schema.read(path.read_bytes())) if path.exists() else rows
-        schema = pa.schema([*there, *added], {_PARTITIONED: ",".join(partition_by)})
+        there = table_schema.read(path.read_bytes()) if path.exists() else rows
+        schema = table_schema.grown(there, added)
+        schema = schema.with_metadata({_PARTITIONED: ",".join(partition_by)})
         self.ledgers.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f".{uuid.uuid4().hex}")
         beside.write_bytes(schema.serialize().to_pybytes())

@@ -5,7 +5,7 @@ hand their schema back a little differently. Columns are always nullable: a tabl
 program that believed one of them never to be null.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from runnel.spark.lake.lake_options import TableError
@@ -113,7 +113,8 @@ def fit(
 ) -> "tuple[pa.Schema, list[pa.Field]]":
     """The schema that files get, and the columns that the table must be given first.
 
-    Files take the table's type where it is the wider one. A column that the rows lack is null.
+    Files take the table's type where it is the wider one, and a struct all fields of both. A column
+    that the rows lack is null.
     """
     import pyarrow as pa
 
@@ -130,13 +131,17 @@ def fit(
                 f"column {column.name} is called {there.name} in {where}; rename it:"
                 f" .withColumnRenamed('{column.name}', '{there.name}')"
             )
-        elif there.type != column.type and str(there.type) not in _WIDENS.get(str(column.type), ()):
-            raise TableError(
-                f"column {column.name} is {column.type} in the rows but {there.type} in {where};"
-                f" cast the column, or write to another table"
-            )
         else:
-            written.append(there)
+            type_ = widest(column.type, there.type)
+            if type_ is None:
+                raise TableError(
+                    f"column {column.name} is {column.type} in the rows but {there.type} in"
+                    f" {where}; cast the column, or write to another table"
+                )
+            grown = pa.field(column.name, type_)
+            written.append(grown)
+            if type_ != there.type:
+                added.append(grown)
     if added and not merge:
         names = ", ".join(f"{f.name} ({f.type})" for f in added)
         raise TableError(
@@ -144,6 +149,36 @@ def fit(
             f" rows"
         )
     return pa.schema(written), added
+
+
+def widest(rows: "pa.DataType", table: "pa.DataType") -> "pa.DataType | None":
+    """The type that a column must have for both; None where the rows do not fit the table's.
+
+    It is the table's, but for structs, which may be given more fields.
+    """
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if rows == table or str(table) in _WIDENS.get(str(rows), ()):
+        return table
+    if not (types.is_struct(rows) and types.is_struct(table)):
+        return None
+    fields = {field.name: field.type for field in table}
+    for field in rows:
+        known = fields.get(field.name)
+        found = field.type if known is None else widest(field.type, known)
+        if found is None:
+            return None
+        fields[field.name] = found
+    return pa.struct([pa.field(name, type_) for name, type_ in fields.items()])
+
+
+def grown(table: "pa.Schema", added: "Sequence[pa.Field]") -> "pa.Schema":
+    """The table's columns with those that `fit` adds, or gives more fields."""
+    import pyarrow as pa
+
+    fields = {field.name: field for field in table} | {field.name: field for field in added}
+    return pa.schema(list(fields.values()))
 
 
 def check_partitions(columns: tuple[str, ...], schema: "pa.Schema") -> None:
