@@ -105,4 +105,5 @@ class Kind:
     guarantee: str = "each record exactly once"
     explain: Callable[[Spec], Iterable[str]] | None = None  # more lines for `explain`
     python: str = ""  # what `init` writes to transforms.py, where that helps
+    infers_schema: bool = False  # `decode.schema` may be left out; `check` says when it may not
     uses_spark: bool = True  # else `Run.spark` must not be touched, and no JVM is started

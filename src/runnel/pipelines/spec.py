@@ -183,7 +183,7 @@ def _read(document: Document, file: Path, environ: Mapping[str, str]) -> "tuple[
         name=name,
         kind=kind.name if kind else "",
         source=source,
-        decode=_decode(top.section("decode")),
+        decode=_decode(top.section("decode"), kind is not None and kind.infers_schema),
         transform=_transform(top.section("transform"), file),
         to=_target(top.section("to"), root_of(file), source.bootstrap),
         every=_every(top),
@@ -227,7 +227,7 @@ def _source(section: Section, root: Path, bootstrap: str) -> Source:
     return found
 
 
-def _decode(section: Section) -> Decode:
+def _decode(section: Section, infers_schema: bool) -> Decode:
     found = Decode(
         format=section.choice("format", DECODERS, ""),
         schema=section.text("schema"),
@@ -240,7 +240,7 @@ def _decode(section: Section) -> Decode:
     given = list(section)
     if given and not found.format and "format" not in given:
         section.complain(given[0], f"decode.format is missing: one of {', '.join(DECODERS)}")
-    elif found.format == "json" and not found.schema:
+    elif found.format == "json" and not found.schema and not infers_schema:
         section.complain("format", "decode.schema is missing, such as 'id BIGINT, name STRING'")
     elif found.format == "avro" and not (found.schema or found.registry):
         section.complain("format", "decode needs schema (an Avro schema) or registry (a URL)")

@@ -49,7 +49,7 @@ def test_the_schema_says_what_numbers_stand_for() -> None:
         | {"parameters": {"scale": "2"}},
         {"field": "id"},
     ]
-    row = {"id": 1, "day": 20_000, "at": 1_700_000_000_000_001, "price": None}
+    row: dict[str, Any] = {"id": 1, "day": 20_000, "at": 1_700_000_000_000_001, "price": None}
     row["price"] = base64.b64encode((-12345).to_bytes(2, "big", signed=True)).decode()
     schema = {"fields": [{"field": "after", "fields": fields}]}
     payload = json.loads(envelope("u", row))

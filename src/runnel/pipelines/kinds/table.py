@@ -1,11 +1,33 @@
-"""`table`: the records of a topic into a Delta, Iceberg or Parquet table, or into a topic."""
+"""`table`: the records of a topic into a Delta, Iceberg or Parquet table, or into a topic.
 
-from collections.abc import Iterator
+There are three ways, chosen by what the file asks for. Without a transform, records go from the
+decoder to files and never enter the JVM. With a transform that takes rows one by one, a batch is a
+batch for all of it: decoding, new columns, dead letters. With one that keeps state from batch to
+batch, such as an aggregation, it is one streaming query.
+"""
 
-from runnel.pipelines.kind import Flow, Kind, Problem, Run, Spec, Stream
-from runnel.pipelines.reading import input_stream
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from runnel.pipelines import dead_letters, partitioning, upkeep
+from runnel.pipelines.kind import Flow, Kind, Option, Problem, Run, Spec, Stream
+from runnel.pipelines.reading import input_stream, source_options
+from runnel.pipelines.spec import Decode
 from runnel.pipelines.transforming import transformed
-from runnel.pipelines.writing import output
+from runnel.pipelines.writing import output, table_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+DIRECT, ROWS, STATEFUL = "direct", "rows", "stateful"
+_KEEPS_STATE: Final = re.compile(
+    r"^[\s:+|-]*(?:Aggregate|Deduplicate|Distinct|Join|EventTimeWatermark|TransformWithState"
+    r"|FlatMapGroups|GlobalLimit|LocalLimit|Window|Sort)\b",
+    re.MULTILINE,
+)
 
 TEMPLATE = """\
 # A pipeline: `runnel pipeline run NAME` takes what the topic has and goes on where it stopped.
@@ -22,7 +44,7 @@ from:
 #decode:
 #  format: json                    # string, json or avro
 #  schema: "id BIGINT, amount DOUBLE"
-#  bad_records: dead_letter        # null, skip or fail
+#  bad_records: dead_letter        # to the table lake/NAME__dlq; or null, skip, fail
 
 # SQL over `input`, or a function on a DataFrame: python: transforms.py:clean
 #transform:
@@ -31,10 +53,28 @@ from:
 to:
   table: lake/NAME
   format: delta                    # iceberg or parquet
-  #partition_by: [day]
+  #partition_by: [day(timestamp)]  # columns, or year, month, day, hour, bucket(16, key)
+
+#options:
+#  evolve: true                    # fields that the table lacks become columns
+#  maintenance: {target_file_bytes: 128MB, expire_after: 7 days, every: 1 hour}
 
 every: once                        # 1 minute; continuous
 """
+
+
+OPTIONS: Final = (
+    Option("evolve", "flag", "fields that the table lacks become columns", default=False),
+    Option(
+        "max_columns",
+        "whole",
+        "with evolve: how many columns there may be",
+        default=1000,
+        least=1,
+        most=10_000,
+    ),
+    upkeep.OPTION,
+)
 
 
 def check(spec: Spec) -> Iterator[Problem]:
@@ -42,13 +82,122 @@ def check(spec: Spec) -> Iterator[Problem]:
         yield Problem("from", "from.topic is missing: what is to be read?")
     if not (spec.to.table or spec.to.topic):
         yield Problem("to", "to.table is missing: a folder such as lake/orders")
+    if spec.options.flag("evolve"):
+        if spec.decode.format not in ("json", "avro"):
+            yield Problem("options.evolve", "evolve needs decode.format json or avro")
+        if spec.decode.nested:
+            yield Problem("decode.nested", "with evolve every field is a column: leave out nested")
+        if spec.to.topic:
+            yield Problem("options.evolve", "a topic has no columns to add: evolve is for tables")
+    elif spec.decode.format == "json" and not spec.decode.schema:
+        yield Problem(
+            "decode.format",
+            "decode.schema is missing, such as 'id BIGINT, name STRING'; or set options.evolve:"
+            " true to have it found out",
+        )
+    for text in spec.to.partition_by:
+        try:
+            partitioning.partition(text)
+        except ValueError as error:
+            yield Problem("to.partition_by", f"to.partition_by: {error}")
+
+
+def way(spec: Spec) -> str:
+    """By the file alone; a transform may turn out to keep state."""
+    has_transform = spec.transform.sql or spec.transform.python
+    if spec.to.topic or spec.to.mode != "append":
+        return STATEFUL
+    if has_transform or spec.options.flag("evolve"):
+        return ROWS
+    plain = partitioning.is_plain(spec.to.partition_by)
+    puts_aside = spec.decode.format and spec.decode.bad_records in ("dead_letter", "skip")
+    return DIRECT if plain and not puts_aside else ROWS
 
 
 def build(run: Run) -> Flow:
+    chosen = way(run.spec)
+    if chosen == DIRECT:
+        return _kept_up(run, _direct(run))
+    if chosen == ROWS:
+        writer = _by_rows(run)
+        if writer is not None:
+            return _kept_up(run, writer)
     rows = input_stream(run)
     if run.spec.decode.format and run.spec.decode.bad_records == "skip":
         rows = rows.where("_error is null").drop("_error", "_raw")
-    return Stream(output(run.spec, transformed(run.spec, rows)))
+    return _kept_up(run, output(run.spec, transformed(run.spec, rows)))
+
+
+def _kept_up(run: Run, writer: "DataStreamWriter") -> Stream:
+    between, every_ms = upkeep.between(run)
+    return Stream(writer, between, every_ms)
+
+
+def _direct(run: Run) -> "DataStreamWriter":
+    """The counts are observed, since Spark sees files and not records."""
+    from pyspark.sql import functions as F
+
+    from runnel.spark.lake.ingesting import OBSERVED
+
+    of_table = {**table_options(run.spec), **run.spec.to.options, "mode": "direct"}
+    options = source_options(run.spec, run.query_id) | of_table
+    files = (
+        run.spark.readStream.format("runnel-lake")
+        .options(**options)
+        .load()
+        .observe(
+            OBSERVED,
+            F.sum("row_count").alias("rows"),
+            F.sum("size_bytes").alias("bytes"),
+            F.count("path").alias("files"),
+        )
+    )
+    return files.writeStream.format("runnel-lake").options(**of_table)
+
+
+def _by_rows(run: Run) -> "DataStreamWriter | None":
+    """None where the transform keeps state, so that a batch is not all there is to it."""
+    from runnel.pipelines.table_batches import TableBatches
+
+    spec = dead_letters.without_source_dlq(run.spec)
+    more = {"includeHeaders": "true"} if run.spec.decode.bad_records == "dead_letter" else {}
+    if run.spec.options.flag("evolve"):
+        rows = input_stream(_undecoded(run), **more)
+    else:
+        rows = input_stream(_with(run, spec), **more)
+        if _keeps_state(transformed(spec, rows)):
+            return None
+    batches = TableBatches(run.spec, run.query_id, run.notes, run.tell)
+    return rows.writeStream.foreachBatch(batches.of_stream)
+
+
+def _keeps_state(rows: "DataFrame") -> bool:
+    plan = rows._jdf.queryExecution().analyzed().toString()  # of the JVM
+    return _KEEPS_STATE.search(plan) is not None
+
+
+def _undecoded(run: Run) -> Run:
+    return _with(run, replace(run.spec, decode=Decode()))
+
+
+def _with(run: Run, spec: Spec) -> Run:
+    return replace(run, spec=spec)
+
+
+def explain(spec: Spec) -> Iterable[str]:
+    match way(spec):
+        case "direct":
+            yield "records go to files without entering the JVM (direct mode)"
+        case "rows":
+            yield "each batch is decoded, transformed and written as a whole, in one commit"
+        case _:
+            yield "one streaming query, whose transform may keep state from batch to batch"
+    if spec.decode.format and spec.decode.bad_records == "dead_letter":
+        where = dead_letters.to_topic(spec)
+        yield f"dead letters: {f'topic {where}' if where else dead_letters.table_of(spec)}"
+    if spec.options.flag("evolve"):
+        yield "fields that the table lacks become columns"
+    yield from upkeep.explain(spec)
 
 
 KIND = Kind(
@@ -57,4 +206,7 @@ KIND = Kind(
     template=TEMPLATE,
     check=check,
     build=build,
+    options=OPTIONS,
+    explain=explain,
+    infers_schema=True,
 )

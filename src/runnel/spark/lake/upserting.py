@@ -143,9 +143,7 @@ class UpsertTable:
             marked = {**order, _quoted(DELETED): "true"}
             keyed = {_quoted(key): f"s.{_quoted(key)}" for key in self._keys}
             merger = merger.when_matched_update(marked, predicate=gone)
-            merger = merger.when_not_matched_insert(
-                {**keyed, **marked}, predicate=f"s.{OP} = 'd'"
-            )
+            merger = merger.when_not_matched_insert({**keyed, **marked}, predicate=f"s.{OP} = 'd'")
         else:
             merger = merger.when_matched_delete(gone)
         done = merger.when_not_matched_insert(alive, predicate=f"s.{OP} = 'u'").execute()

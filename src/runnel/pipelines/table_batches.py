@@ -1,0 +1,119 @@
+"""A batch of records into a table, row by row: decoded, transformed, partitioned, and written once.
+
+Used where the rows of a batch depend on that batch alone: by the stream, and by whatever reads
+records again, such as a backfill or the replay of dead letters.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from runnel.arrow.decoders import pinned
+from runnel.arrow.decoding import Decoding
+from runnel.pipelines import dead_letters, partitioning
+from runnel.pipelines.evolving import Columns
+from runnel.pipelines.spec import Spec
+from runnel.pipelines.transforming import transformed
+from runnel.pipelines.value_columns import as_declared, typed
+from runnel.pipelines.writing import table_options
+from runnel.spark import steps
+from runnel.spark.lake import lake_options
+from runnel.spark.lake.lake_options import LakeOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+QUERY_PROPERTY: Final = "sql.streaming.queryId"
+_ERROR, _RAW = "_error", "_raw"
+
+
+class TableBatches:
+    """`write` for each batch; may be called again with the same batch, which then counts once."""
+
+    def __init__(self, spec: Spec, query_id: str, notes: Path, tell: Callable[[str], None]) -> None:
+        self._spec = spec
+        self._query_id = query_id
+        self._tell = tell
+        self._partitions = partitioning.partitions(spec.to.partition_by)
+        self._evolves = bool(spec.decode.format) and spec.options.flag("evolve")
+        self._columns: Columns | None = None
+        self._notes = notes
+
+    def of_stream(self, rows: "DataFrame", batch: int) -> None:
+        """For `foreachBatch`. The checkpoint is in the name: another one counts batches anew."""
+        checkpoint = rows.sparkSession.sparkContext.getLocalProperty(QUERY_PROPERTY) or ""
+        self.write(rows, f"{self._query_id}@{checkpoint}", batch)
+
+    def write(self, rows: "DataFrame", query: str, batch: int) -> int:
+        """Records as the source gives them; how many of them are dead letters."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        read = self._read(rows)
+        if _ERROR not in read.columns:
+            self._to_table(read, query, batch)
+            return 0
+        seen = Observation()
+        is_bad = F.col(_ERROR).isNotNull()
+        observed = read.observe(seen, F.count_if(is_bad).alias("bad"))
+        self._to_table(self._good(observed), query, batch)
+        bad = int(seen.get["bad"])
+        steps.reached("rows written")
+        if bad and self._spec.decode.bad_records == "dead_letter":
+            letters = dead_letters.rows_of(read.where(is_bad), batch)
+            dead_letters.write(self._spec, letters, query, batch)
+            self._tell(f"batch {batch}: {bad} dead letters")
+        return bad
+
+    def raw(self, records: "DataFrame") -> "DataFrame":
+        """Records whose values are still bytes, as the source would give them."""
+        decode = self._spec.decode
+        if self._evolves or not decode.format:
+            return records
+        declared = Decoding(
+            decode.format,
+            decode.schema,
+            bad_records="null",
+            nested=decode.nested,
+            registry=decode.registry or None,
+            subject=decode.subject or None,
+        )
+        return as_declared(records, pinned(declared, self._spec.source.topics))
+
+    def _read(self, rows: "DataFrame") -> "DataFrame":
+        if not self._evolves:
+            return rows
+        if self._columns is None:
+            table = None if _has_transform(self._spec) else self._table()
+            self._columns = Columns(self._spec, self._notes, table, self._tell)
+        decode, wanted = self._columns.for_batch(rows)
+        return typed(rows, decode, wanted)
+
+    def _good(self, read: "DataFrame") -> "DataFrame":
+        """What goes to the table; with `bad_records: null` that is everything."""
+        if self._spec.decode.bad_records == "null":
+            return read
+        good = read.where(f"{_ERROR} is null").drop(_ERROR, _RAW)
+        asked = self._spec.source.options.get("includeHeaders", "false").lower() == "true"
+        return good if asked else good.drop("headers")
+
+    def _to_table(self, rows: "DataFrame", query: str, batch: int) -> None:
+        made = partitioning.with_columns(transformed(self._spec, rows), self._partitions)
+        once = {"queryId": query, "batchId": str(batch)}
+        made.write.format("runnel-lake").options(**self.options(), **once).mode("append").save()
+
+    def options(self) -> dict[str, str]:
+        """Of the writer."""
+        found = table_options(self._spec) | dict(self._spec.to.options)
+        if self._partitions:
+            found["partitionBy"] = ",".join(each.name for each in self._partitions)
+        if self._evolves:
+            found["mergeSchema"] = "true"
+        return found
+
+    def _table(self) -> LakeOptions:
+        return lake_options.parse(self.options())
+
+
+def _has_transform(spec: Spec) -> bool:
+    return bool(spec.transform.sql or spec.transform.python)

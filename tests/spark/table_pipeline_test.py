@@ -1,0 +1,95 @@
+"""The kind `table`: new columns, partitions by expressions, dead letters of the same batch."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Producer
+
+from runnel.pipelines import dead_letters, upkeep
+from runnel.spark.lake.kept_files import read_all
+from runnel.spark.lake.lake_options import LakeOptions
+from runnel.spark.lake.lake_table import open_table
+from tests.spark.conftest import MakeTopic
+from tests.support.pipeline_runs import run_once, spec_of
+from tests.support.process import BrokerProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVOLVING = """
+name: orders
+from: {topic: TOPIC}
+decode: {format: json, schema: "id BIGINT"}
+to: {table: lake/orders, partition_by: [day(timestamp), shop]}
+options: {evolve: true}
+"""
+TRANSFORMED = """
+name: orders
+from: {topic: TOPIC}
+decode: {format: json, schema: "id BIGINT, amount DOUBLE"}
+transform: {sql: "select id, amount * 2 as twice, `offset` from input where id > 0"}
+to: {table: lake/orders, format: iceberg}
+"""
+
+
+def rows(options: LakeOptions) -> list[dict[str, Any]]:
+    kept = open_table(options).kept()
+    assert kept is not None, "there is no table"
+    found: list[dict[str, Any]] = read_all(kept).to_pylist()
+    return found
+
+
+def send(producer: Producer, topic: str, *values: "dict[str, Any] | bytes") -> None:
+    for value in values:
+        raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+        producer.produce(topic, raw, b"key", timestamp=1_763_251_199_000, headers={"h": b"1"})
+    producer.flush()
+
+
+def test_fields_become_columns_and_what_does_not_fit_is_put_aside(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    producer: Producer,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("orders")
+    spec = spec_of(EVOLVING.replace("TOPIC", topic), tmp_path, broker.bootstrap)
+    send(producer, topic, {"id": 1, "shop": "a"}, {"id": "seven", "shop": "a"}, b"{bad")
+    assert "new columns: shop (string)" in run_once(spark, spec, tmp_path / "home")
+    more = {"id": 2, "shop": None, "who": {"name": "ann"}, "topic": "of the value"}
+    send(producer, topic, more, {"id": 3, "shop": "b", "who": {"age": 7}})
+    run_once(spark, spec, tmp_path / "home")
+    send(producer, topic, {"id": 4, "shop": "b", "who": {"name": "bob"}, "price": 1.5})
+    told = run_once(spark, spec, tmp_path / "home")
+    assert told == ["new columns: price (double)"]
+    found = {row["id"]: row for row in rows(upkeep.lake(spec))}
+    assert sorted(found) == [1, 2, 3, 4]
+    assert found[2]["who"] == {"name": "ann", "age": None}
+    assert found[4]["price"] == 1.5 and found[1]["price"] is None
+    assert (found[2]["topic"], found[2]["value_topic"]) == (topic, "of the value")
+    assert {str(row["timestamp_day"]) for row in found.values()} == {"2025-11-15"}
+    assert "headers" not in found[1]
+    letters = sorted(rows(dead_letters.lake(spec)), key=lambda row: row["offset"])
+    assert [(each["offset"], each["value"]) for each in letters] == [
+        (1, b'{"id": "seven", "shop": "a"}'),
+        (2, b"{bad"),
+    ]
+    assert "id" in letters[0]["error"] and "not JSON" in letters[1]["error"]
+    assert letters[0]["key"] == b"key" and letters[0]["headers"] == [{"key": "h", "value": b"1"}]
+
+
+def test_a_transform_of_rows_has_dead_letters_too(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    producer: Producer,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("orders")
+    spec = spec_of(TRANSFORMED.replace("TOPIC", topic), tmp_path, broker.bootstrap)
+    send(producer, topic, {"id": 1, "amount": 2}, b"x", {"id": -1, "amount": 2})
+    assert run_once(spark, spec, tmp_path / "home") == ["batch 0: 1 dead letters"]
+    assert rows(upkeep.lake(spec)) == [{"id": 1, "twice": 4.0, "offset": 0}]
+    assert [row["offset"] for row in rows(dead_letters.lake(spec))] == [1]
