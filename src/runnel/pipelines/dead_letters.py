@@ -6,6 +6,7 @@ They are written by the batch that read them, under its number: once, whatever i
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from runnel.pipelines.reading import dead_letter_topic
 from runnel.pipelines.spec import Spec
 from runnel.spark.lake import lake_options
 from runnel.spark.lake.lake_options import LakeOptions
@@ -27,6 +28,8 @@ COLUMNS: Final = (
     "failed_at",
 )
 REASON_MAX: Final = 1000
+WITH_TABLES: Final = ("table", "cdc")
+"""The kinds whose dead letters are a table unless told otherwise."""
 _HEADERS: Final = """
   concat(coalesce(headers, array()), array(
     named_struct('key', 'dlq.topic', 'value', cast(topic as binary)),
@@ -53,6 +56,13 @@ def table_of(spec: Spec) -> str:
     if named and "/" in named:
         return named if named.startswith("/") else str(spec.root / named)
     return spec.to.table.rstrip("/") + SUFFIX
+
+
+def shown(spec: Spec) -> str:
+    """Where they go, for people. Kinds that write no table of their own have a topic."""
+    if spec.kind in WITH_TABLES and spec.to.table and not to_topic(spec):
+        return f"the table {table_of(spec)}"
+    return f"the topic {dead_letter_topic(spec)}"
 
 
 def table_options(spec: Spec) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from runnel.pipelines import kinds, origin
+from runnel.pipelines import dead_letters, kinds, origin
 from runnel.pipelines.checkpoint import reached
 from runnel.pipelines.home import Home
-from runnel.pipelines.reading import dead_letter_topic
 from runnel.pipelines.spec import CONTINUOUS, ONCE, Spec
 
 
@@ -56,7 +55,7 @@ def _decodes(spec: Spec) -> str:
     decode = spec.decode
     shape = decode.schema or (f"schemas of {decode.registry}" if decode.registry else "text")
     bad = {
-        "dead_letter": f"what does not fit goes to {dead_letter_topic(spec)} with its reason",
+        "dead_letter": f"what does not fit goes to {dead_letters.shown(spec)} with its reason",
         "null": "what does not fit has its reason in _error and its bytes in _raw",
         "skip": "what does not fit is left out",
         "fail": "what does not fit stops the pipeline",

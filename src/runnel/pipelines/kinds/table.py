@@ -192,9 +192,6 @@ def explain(spec: Spec) -> Iterable[str]:
             yield "each batch is decoded, transformed and written as a whole, in one commit"
         case _:
             yield "one streaming query, whose transform may keep state from batch to batch"
-    if spec.decode.format and spec.decode.bad_records == "dead_letter":
-        where = dead_letters.to_topic(spec)
-        yield f"dead letters: {f'topic {where}' if where else dead_letters.table_of(spec)}"
     if spec.options.flag("evolve"):
         yield "fields that the table lacks become columns"
     yield from upkeep.explain(spec)
