@@ -33,9 +33,11 @@ class Scale(NamedTuple):
     table_records: int = 10_000_000  # that go to a table
     latency_s: float = 30.0
     planned_batches: int = 30
+    freshness_s: float = 60.0
+    compacted_bytes: int = 1_200_000_000
 
 
-QUICK = Scale(6_000_000, 2_000_000, 3_000_000, 3_000_000, 15.0, 15)
+QUICK = Scale(6_000_000, 2_000_000, 3_000_000, 3_000_000, 15.0, 15, 20.0, 512 << 20)
 
 
 class Topic(NamedTuple):
