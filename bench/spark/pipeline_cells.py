@@ -169,7 +169,7 @@ def _files(stage: Stage, target: str) -> float | None:
     maintain(options, expire_after_ms=None)
     after = DeltaTable(str(table))
     assert after.count() == SMALL_FILES * rows, "compaction lost rows"
-    sizes: list[int] = after.get_add_actions(flatten=True)["size_bytes"].to_pylist()
+    sizes = [int(size) for size in after.get_add_actions(flatten=True)["size_bytes"].to_pylist()]
     shutil.rmtree(table)
     assert 1 < len(sizes) < SMALL_FILES, f"{len(sizes)} files after compaction"
     return max(abs(size / TARGET_BYTES - 1) for size in sizes) * 100
