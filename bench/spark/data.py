@@ -2,12 +2,15 @@
 
 Every batch gets timestamps of its own, rising with its offsets, as a topic of a day has them; all
 else in it is the same, which no reader can see.
+
+An hour of a day is a 24th of the records: of 6 million it takes both readers as long as Spark takes
+to start a job, whoever reads. So that one is of a full size in a quick run, too.
 """
 
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from bench.spark.model import Scale, Topic
 from runnel.bench.frames import values
@@ -23,6 +26,7 @@ FIRST_MS = 1_790_000_000_000
 DAY_MS = 24 * 3_600_000
 HEADER_BYTES = 61
 SMALL, LARGE, JSON, TABLE = "100 B", "1 KiB", "JSON", "for a table"
+DAY = "a day of 100 B"
 WARM, WARM_JSON = "warm-up", "warm-up of JSON"
 JSON_SCHEMA = "id BIGINT, name STRING, amount DOUBLE, active BOOLEAN, city STRING, count INT"
 WARM_RECORDS = 600_000
@@ -31,12 +35,22 @@ WARM_RECORDS = 600_000
 def wanted_records(scale: Scale) -> dict[str, int]:
     return {
         SMALL: scale.small_records,
+        DAY: scale.day_records,
         LARGE: scale.large_records,
         JSON: scale.json_records,
         TABLE: scale.table_records,
         WARM: WARM_RECORDS,
         WARM_JSON: WARM_RECORDS,
     }
+
+
+def alike(scale: Scale, what: str, there: Collection[str]) -> str | None:
+    """A topic that is there already and holds just what this one would."""
+    return (
+        SMALL
+        if what == DAY and SMALL in there and scale.day_records == scale.small_records
+        else None
+    )
 
 
 def fill(address: Address, what: str, count: int) -> Topic:
@@ -114,6 +128,7 @@ def _objects(count: int) -> Iterator[dict[str, object]]:
 # Records in a batch, so that it is just under the default limit of one; and their values.
 _KINDS: dict[str, tuple[int, Callable[[int], list[bytes]]]] = {
     SMALL: (7500, _text(100)),
+    DAY: (7500, _text(100)),
     LARGE: (900, _text(1024)),
     JSON: (6000, _json),
     TABLE: (7500, _text(100)),

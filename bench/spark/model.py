@@ -28,6 +28,7 @@ class Scale(NamedTuple):
     """How much a cell reads; a full run takes more than five seconds for each reader and cell."""
 
     small_records: int = 25_000_000  # of 100 B
+    day_records: int = 25_000_000  # of 100 B, of which an hour is read: never fewer, see `data`
     large_records: int = 8_000_000  # of 1 KiB
     json_records: int = 10_000_000
     table_records: int = 10_000_000  # that go to a table
@@ -37,7 +38,7 @@ class Scale(NamedTuple):
     compacted_bytes: int = 1_200_000_000
 
 
-QUICK = Scale(6_000_000, 2_000_000, 3_000_000, 3_000_000, 15.0, 15, 20.0, 512 << 20)
+QUICK = Scale(6_000_000, 25_000_000, 2_000_000, 3_000_000, 3_000_000, 15.0, 15, 20.0, 512 << 20)
 
 
 class Topic(NamedTuple):

@@ -97,7 +97,9 @@ def _stage(scale: Scale, cells: Sequence[Cell], stack: ExitStack) -> Stage:
     wanted = {what for cell in cells for what in cell.topics}
     for what in [*counts]:
         if what in wanted or what in (data.WARM, data.WARM_JSON):
-            stage.topics[what] = data.fill(broker.address, what, counts[what])
+            twin = data.alike(scale, what, stage.topics)
+            filled = stage.topics[twin] if twin else data.fill(broker.address, what, counts[what])
+            stage.topics[what] = filled
     _warm_up(stage, cells)
     return stage
 

@@ -1,7 +1,7 @@
 """Batch reads: all columns, two of them, an hour of a day, JSON to columns."""
 
 from bench.model import Measure
-from bench.spark.data import JSON, JSON_SCHEMA, LARGE, SMALL
+from bench.spark.data import DAY, JSON, JSON_SCHEMA, LARGE, SMALL
 from bench.spark.model import RUNNEL, Cell, Stage, Topic, timed
 
 HOUR_MS = 3_600_000
@@ -49,7 +49,7 @@ def _two_columns(stage: Stage, target: str) -> float:
 
 def _hour(stage: Stage, target: str, by_options: bool) -> float:
     """Seconds. Runnel's reader is given the same filter as a user writes; it pushes it down."""
-    topic = stage.topics[SMALL]
+    topic = stage.topics[DAY]
     start_ms = topic.first_ms + HOUR * HOUR_MS
     condition = (
         f"timestamp >= timestamp_millis({start_ms})"
@@ -100,12 +100,12 @@ SCAN_CELLS = (
     Cell(
         Measure("one hour of 24, against filter()", "s"),
         lambda stage, target: _hour(stage, target, by_options=False),
-        (SMALL,),
+        (DAY,),
     ),
     Cell(
         Measure("one hour of 24, against endingTimestamp", "s"),
         lambda stage, target: _hour(stage, target, by_options=True),
-        (SMALL,),
+        (DAY,),
     ),
     Cell(Measure("decode JSON to columns", ROWS_PER_S), _decode, (JSON,)),
 )
