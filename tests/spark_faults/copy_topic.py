@@ -10,6 +10,7 @@ from runnel.spark.reads.source import RunnelDataSource
 from tests.spark_faults.harness import serve
 
 ROWS_PER_BATCH = 700
+FETCH_BYTES = 2_000
 
 
 def main(servers: str, source: str, target: str, checkpoint: str) -> None:
@@ -23,6 +24,9 @@ def main(servers: str, source: str, target: str, checkpoint: str) -> None:
             .option("subscribe", source)
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", ROWS_PER_BATCH)
+            # Not its files, and by many requests: the broker dies between two of them.
+            .option("readMode", "broker")
+            .option("kafka.max.partition.fetch.bytes", FETCH_BYTES)
             .option("queryId", target)
             .load()
         )

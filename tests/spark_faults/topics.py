@@ -41,6 +41,7 @@ STEPS = (
 SOURCE, TARGET = "faults-in", "faults-out"
 PARTITIONS = 4
 ROWS = 3 * ROWS_PER_BATCH
+ROWS_PER_FETCH = 40  # a fetch brings a batch of the producer's, as it takes no more
 
 
 class Run:
@@ -67,7 +68,8 @@ class Run:
         return f"ok, {outcome.tries} tries" if outcome.struck else "not reached"
 
     def _grow(self) -> None:
-        producer = Producer({"bootstrap.servers": self._broker.bootstrap, "log_level": 0})
+        settings = {"bootstrap.servers": self._broker.bootstrap, "log_level": 0}
+        producer = Producer({**settings, "batch.num.messages": ROWS_PER_FETCH})
         for number in range(len(self._sent), len(self._sent) + ROWS):
             value = b"row %d" % number
             producer.produce(SOURCE, value, b"%d" % (number % 97))
