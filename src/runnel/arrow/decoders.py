@@ -74,7 +74,7 @@ class ValueDecoder:
         arrays, bad = self._kind.decode(values)
         if self._decode.nested and self._decode.kind != "string":
             made = pa.StructArray.from_arrays(
-                arrays, fields=_arrow_fields(self._fields), mask=values.is_null()
+                arrays, fields=list(_arrow_schema(self._fields)), mask=values.is_null()
             )
             columns = {"value": made}
         else:
@@ -154,13 +154,13 @@ def _kind(decode: Decoding, fields: "StructType") -> Kind:
         return TextDecoder()
     if decode.kind == "json":
         return JsonDecoder(fields)
-    return AvroDecoder(decode.schema, fields, decode.registry)
+    return AvroDecoder(decode.schema, _arrow_schema(fields), decode.registry)
 
 
-def _arrow_fields(fields: "StructType") -> "list[pa.Field]":
+def _arrow_schema(fields: "StructType") -> "pa.Schema":
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return list(to_arrow_schema(fields, timezone="UTC"))
+    return to_arrow_schema(fields, timezone="UTC")
 
 
 def _reasons(bad: Mapping[int, str], rows: int) -> "pa.Array":

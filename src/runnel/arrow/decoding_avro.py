@@ -23,20 +23,17 @@ _WIDER: Final = ({"int", "long"}, {"float", "double"})
 class AvroDecoder:
     """Rows of one reader's schema; `decode` gives a column per field, and what is wrong."""
 
-    def __init__(self, schema_text: str, wanted: "StructType", registry: str | None) -> None:
+    def __init__(self, schema_text: str, wanted: "pa.Schema", registry: str | None) -> None:
         import pyarrow as pa
         from fastavro import schemaless_reader
         from fastavro.read import SchemaResolutionError
-        from pyspark.sql.pandas.types import to_arrow_schema
 
         self._read = schemaless_reader
         self._failures = (*_FAILURES, SchemaResolutionError)
         self._reader_schema = _parsed(schema_text)
         self._registry = registry
         self._writers: dict[int, Any] = {}  # by id; or why there is none
-        self._schema = to_arrow_schema(wanted, timezone="UTC")
-        self._row_type = pa.struct(list(self._schema))
-        self._maps = [field.name for field in wanted if "map<" in field.dataType.simpleString()]
+        self._row_type = pa.struct(list(wanted))
 
     def decode(self, values: "pa.Array") -> "tuple[list[pa.Array], dict[int, str]]":
         import pyarrow as pa

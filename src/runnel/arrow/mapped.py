@@ -67,6 +67,12 @@ class MappedSegment:
                 )
             self._let_go_up_to = position
 
+    def read_sparsely(self) -> None:
+        """Of what is not in memory only the pages that are looked at are wanted."""
+        if len(self.data) and self._mapped is not None:
+            with suppress(*_REFUSED):
+                self._mapped.madvise(mmap.MADV_RANDOM)
+
     def close(self) -> None:
         """Whatever still looks at `data` keeps the mapping."""
         self.__dict__.pop("data", None)
@@ -79,14 +85,14 @@ class MappedSegment:
             return self._disk.read_whole(self._index_path)
         return b""
 
-    def position_near(self, offset: int) -> int:
+    def position_near(self, offset: int, *, verify_crc: bool = True) -> int:
         """A batch starts here, and all that end before it end before `offset`."""
         position = position_in(self._index, self.base_offset, offset)
         header = self.header_at(position) if position > 0 else None
         if (
             header is None
             or not self.base_offset <= header.base_offset <= offset
-            or not crc_is_right(header, self.data, position)
+            or (verify_crc and not crc_is_right(header, self.data, position))
         ):
             return 0  # there is no entry, or one that a crash left
         return position

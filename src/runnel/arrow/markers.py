@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 from runnel.arrow.mapped import MappedLog, MappedSegment
 from runnel.native.columns import BatchRows, RecordColumns, runs_of
 from runnel.storage.transactions import read_marker
-from runnel.wire.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
+from runnel.wire.batch import (
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+)
 
 # Base offset, length, magic, attributes, producer id.
 _FIELDS: Final = Struct(">qi4xb4xh20xq")
@@ -50,13 +57,16 @@ class Committed:
         undecided = TRANSACTIONAL
         if not any(batch.header.attributes & undecided for batch in columns.batches):
             return [(0, columns.row_count)] if columns.row_count else []
-        return runs_of(batch for batch in columns.batches if self._is_visible(batch))
+        return runs_of(batch for batch in columns.batches if self._has_visible(batch))
 
-    def _is_visible(self, batch: BatchRows) -> bool:
-        header = batch.header
-        if not batch.row_count or not header.attributes & TRANSACTIONAL:
+    def is_visible(self, header: BatchHeader, position: int) -> bool:
+        """Whether the records of this batch are not aborted. Raises as `visible_runs` does."""
+        if not header.attributes & TRANSACTIONAL:
             return True
-        return self._is_committed(header.producer_id, header.base_offset, batch.position)
+        return self._is_committed(header.producer_id, header.base_offset, position)
+
+    def _has_visible(self, batch: BatchRows) -> bool:
+        return not batch.row_count or self.is_visible(batch.header, batch.position)
 
     def _is_committed(self, producer_id: int, offset: int, position: int) -> bool:
         ahead = self._markers.setdefault(producer_id, deque())

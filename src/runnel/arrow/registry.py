@@ -42,8 +42,20 @@ def schema_by_id(url: str, schema_id: int) -> str:
 
 def latest_schema(url: str, subject: str) -> str:
     """That of the subject's newest version. Raises RegistryError."""
+    return _avro(_latest(url, subject), f"subject {subject}")
+
+
+def latest_of(url: str, subject: str) -> tuple[str, str]:
+    """Of whatever kind (AVRO, JSON, PROTOBUF), and its text. Raises RegistryError."""
+    answer = _latest(url, subject)
+    if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+        raise RegistryError(f"subject {subject} of the registry has no schema")
+    return str(answer.get("schemaType", "AVRO")), str(answer["schema"])
+
+
+def _latest(url: str, subject: str) -> Any:  # noqa: ANN401  # of JSON
     name = urllib.parse.quote(subject, safe="")
-    return _avro(_asked(url, f"subjects/{name}/versions/latest"), f"subject {subject}")
+    return _asked(url, f"subjects/{name}/versions/latest")
 
 
 def _avro(answer: Any, what: str) -> str:  # noqa: ANN401  # of JSON

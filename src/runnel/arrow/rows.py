@@ -55,9 +55,29 @@ def spark_schema(columns: Sequence[str], decode: "Decoding | None" = None) -> "S
 
 def arrow_schema(columns: Sequence[str], decode: "Decoding | None" = None) -> "pa.Schema":
     """What Spark makes of its own schema, and wants batches to have."""
+    if decode is None:
+        return _kafka_schema(columns)
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(spark_schema(columns, decode), timezone="UTC")
+
+
+def _kafka_schema(columns: Sequence[str]) -> "pa.Schema":
+    """The same without PySpark, which SQL over topics does not need."""
+    import pyarrow as pa
+
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    kinds = {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestampType": pa.int32(),
+        "headers": pa.list_(pa.field("element", header)),
+    }
+    return pa.schema([(name, kinds[name]) for name in columns])
 
 
 def expanded(columns: Sequence[str], typed: Collection[str]) -> list[str]:
@@ -95,7 +115,7 @@ class RowBuilder:
         self._with_keys = "key" in self._kafka_names
         self._with_values = "value" in self._kafka_names
         self._with_headers = "headers" in self._kafka_names
-        self._verify_crc = scan.client.get("check.crcs", "true").lower() != "false"
+        self.verifies_crc = scan.client.get("check.crcs", "true").lower() != "false"
         self._makers: Mapping[str, Callable[[RecordColumns], pa.Array]] = {
             "key": lambda columns: _binary(columns.keys, columns.row_count),
             "value": lambda columns: _binary(columns.values, columns.row_count),
@@ -142,7 +162,7 @@ class RowBuilder:
             keys=with_content and self._with_keys,
             values=with_content and self._with_values,
             headers=with_content and self._with_headers,
-            verify_crc=self._verify_crc,
+            verify_crc=self.verifies_crc,
             runs=True,
         )
 
@@ -159,6 +179,14 @@ class RowBuilder:
         return pa.RecordBatch.from_arrays(
             [arrays[name] for name in self._schema.names], schema=self._schema
         )
+
+    def constant(self, rows: int) -> "pa.RecordBatch":
+        """So many rows of columns that are the same in all of them, for who only counts."""
+        import pyarrow as pa
+
+        made = {"topic": self._constants.topics, "partition": self._constants.partitions}
+        arrays = [made[name](rows) for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _typed(self, decoder: ValueDecoder, arrays: "dict[str, pa.Array]") -> "dict[str, pa.Array]":
         """The columns with the value decoded. Raises BadRecordError, ReadError."""
@@ -193,10 +221,10 @@ class _Constants:
         ]
 
     def topics(self, rows: int) -> "pa.Array":
-        return self._topics.slice(0, rows)
+        return _repeated(self._topics, rows)
 
     def partitions(self, rows: int) -> "pa.Array":
-        return self._partitions.slice(0, rows)
+        return _repeated(self._partitions, rows)
 
     def timestamp_types(self, columns: RecordColumns) -> "pa.Array":
         """Batch by batch, as a topic's message.timestamp.type may have been changed."""
@@ -212,6 +240,13 @@ class _Constants:
         return pa.concat_arrays(
             [self._types[kind].slice(0, batch.row_count) for kind, batch in pieces]
         )
+
+
+def _repeated(array: "pa.Array", rows: int) -> "pa.Array":
+    """A slice; a new one where a header counts more rows than are ever decoded at once."""
+    import pyarrow as pa
+
+    return array.slice(0, rows) if rows <= len(array) else pa.repeat(array[0], rows)
 
 
 def _picked(array: "pa.Array", runs: Sequence[tuple[int, int]]) -> "pa.Array":

@@ -10,6 +10,7 @@ from runnel.arrow.losses import ReadError
 from runnel.arrow.memory import keep_freed
 from runnel.arrow.ranges import Range, Scan
 from runnel.arrow.rows import RowBuilder
+from runnel.arrow.tally import Tally
 from runnel.client.aborted import Aborted
 from runnel.errors import RunnelError
 
@@ -17,22 +18,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read(scan: Scan, piece: Range) -> "Iterator[pa.RecordBatch]":
+def read(scan: Scan, piece: Range, tally: Tally | None = None) -> "Iterator[pa.RecordBatch]":
     """The records with start <= offset < end, in order, as batches of the scan's columns.
 
     Raises ReadError, which names topic, partition and offset.
     """
     keep_freed()
-    found = open_range(scan, piece)
-    return read_from_broker(scan, piece) if found is None else found
+    found = open_range(scan, piece, tally)
+    return read_from_broker(scan, piece, tally) if found is None else found
 
 
-def read_from_broker(scan: Scan, piece: Range) -> "Iterator[pa.RecordBatch]":
+def read_from_broker(
+    scan: Scan, piece: Range, tally: Tally | None = None
+) -> "Iterator[pa.RecordBatch]":
     """The same through the partition's leader, whatever broker of Kafka's protocol that is."""
+    tally = tally or Tally()
     builder = RowBuilder(scan, piece.topic, piece.partition)
     with closing(fetched(scan, piece)) as answers:
         for answer in answers:
-            yield from _batches(builder, piece, answer)
+            tally.add(fetched_bytes=len(answer.data))
+            for batch in _batches(builder, piece, answer):
+                tally.add(records=batch.num_rows)
+                yield batch
 
 
 def _batches(builder: RowBuilder, piece: Range, answer: Fetched) -> "Iterator[pa.RecordBatch]":

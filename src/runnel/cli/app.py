@@ -24,6 +24,7 @@ from runnel.cli.output import (
     sentence,
 )
 from runnel.cli.produce import PRODUCE_EXAMPLES, produce
+from runnel.cli.sql import SQL_EXAMPLES, sql
 from runnel.cli.top import TOP_EXAMPLES, top
 
 # Their options are read by argparse, so that they start without this framework.
@@ -75,6 +76,7 @@ app.add_typer(quota.app, name="quota")
 app.add_typer(storage.app, name="storage")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(log_commands.app, name="logs")
+app.command(epilog=SQL_EXAMPLES)(sql)
 app.command(epilog=METRICS_EXAMPLES)(metrics)
 app.command(epilog=TOP_EXAMPLES)(top)
 

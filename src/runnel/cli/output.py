@@ -77,6 +77,16 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: st
     if sys.stdout.isatty():
         _rich_table(columns, texts, numeric, title)
     else:
+        _plain_table([name.upper() for name in columns], texts, numeric)
+
+
+def show_texts(
+    columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Sequence[bool]
+) -> None:
+    """The same of cells that are text already, under headings as they are written."""
+    if sys.stdout.isatty():
+        _rich_table(columns, texts, numeric, "")
+    else:
         _plain_table(columns, texts, numeric)
 
 
@@ -144,7 +154,7 @@ def _nothing_shown(done: float) -> None:
 def _plain_table(
     columns: Sequence[str], texts: Sequence[Sequence[str]], numeric: Sequence[bool]
 ) -> None:
-    lines = [[name.upper() for name in columns], *texts]
+    lines = [list(columns), *texts]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     for line in lines:
         cells = [

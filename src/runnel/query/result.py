@@ -1,0 +1,129 @@
+"""Rows of one statement: as Arrow, as pandas, or one by one. It runs when they are taken."""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.arrow.tally import Figures
+from runnel.query.errors import QueryError
+from runnel.query.topic_reading import Moment
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from duckdb import DuckDBPyRelation
+
+BATCH_ROWS: Final = 16_384
+
+Running = Callable[
+    [], AbstractContextManager[None]
+]  # a context in which DuckDB's errors become ours
+
+
+class Result:
+    """Each way of taking the rows runs the statement: take them once."""
+
+    def __init__(
+        self, relation: "DuckDBPyRelation | None", moment: Moment, running: Running
+    ) -> None:
+        self._relation, self._moment, self._running = relation, moment, running
+        self._columns = [] if relation is None else list(relation.columns)
+        self._has_rows = relation is not None
+        self._when_taken: Callable[[], None] = _nothing
+
+    def when_taken(self, call: Callable[[], None]) -> "Result":
+        """Called once the rows have been taken, or taking them has failed."""
+        self._when_taken = call
+        return self
+
+    def drop(self) -> None:
+        """What has not been taken is not there any more, as the connection is closed."""
+        self._relation = None
+
+    @property
+    def has_rows(self) -> bool:
+        """False for a statement that gives none, as `create view`; it has run already."""
+        return self._has_rows
+
+    @property
+    def columns(self) -> list[str]:
+        return self._columns
+
+    @property
+    def figures(self) -> Figures:
+        """What was read of topics, so far."""
+        return self._moment.tally.figures
+
+    @property
+    def planned_offsets(self) -> int:
+        """How many offsets of topics the scans so far had to cover."""
+        return self._moment.planned_offsets
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say: columns that were inferred, times out of order, odd bytes."""
+        return list(self._moment.notes)
+
+    def batches(self) -> "Iterator[pa.RecordBatch]":
+        """As they come, whatever their number. Raises QueryError."""
+        if not self._has_rows:
+            return
+        reader = None
+        try:
+            with self._running():
+                reader = self._taken().to_arrow_reader(BATCH_ROWS)
+            while (batch := self._next(reader)) is not None:
+                yield batch
+        finally:
+            if reader is not None:
+                reader.close()
+            self._when_taken()
+
+    def arrow(self) -> "pa.Table":
+        """All of them. Raises QueryError."""
+        import pyarrow as pa
+
+        if not self._has_rows:
+            return pa.table({})
+        try:
+            with self._running():
+                return self._taken().to_arrow_table()
+        finally:
+            self._when_taken()
+
+    def pandas(self) -> "pd.DataFrame":
+        """Raises QueryError."""
+        return self.arrow().to_pandas()
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Raises QueryError."""
+        return list(self)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row; None if there is none. Raises QueryError."""
+        rows = iter(self)
+        try:
+            return next(rows, None)
+        finally:
+            rows.close()
+
+    def _taken(self) -> "DuckDBPyRelation":
+        if self._relation is None:
+            raise QueryError("the rows were taken, or the connection is closed: run it again")
+        return self._relation
+
+    def _next(self, reader: "pa.RecordBatchReader") -> "pa.RecordBatch | None":
+        with self._running():
+            try:
+                return reader.read_next_batch()
+            except StopIteration:
+                return None
+
+    def __iter__(self) -> Generator[tuple[Any, ...]]:
+        for batch in self.batches():
+            columns = [column.to_pylist() for column in batch.columns]
+            yield from zip(*columns, strict=True)
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,76 @@
+"""Statements as people type them: mended where a word of SQL is in the way; errors explained.
+
+`offset` is a word of SQL and a column of every topic. Where the parser stumbles over it, it was
+meant as the column and is put in quotes.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+MENDED_MAX: Final = 32
+_OFFSET: Final = re.compile(r"\boffset\b", re.IGNORECASE)
+_LINE: Final = re.compile(r"^LINE (\d+): ", re.MULTILINE)
+_MISSING: Final = re.compile(r'Table with name "?(.+?)"? does not exist')
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
+_NEAR: Final = re.compile(r'syntax error at or near "(.*?)"', re.DOTALL)
+
+
+def mended(statement: str, complaint: str) -> str | None:
+    """With the `offset` in quotes that the parser complains about; None if it is not that."""
+    near = _NEAR.search(complaint)
+    position = _position(statement, complaint)
+    if near is None or position is None:
+        return None
+    hidden = [match.span() for match in _QUOTED.finditer(statement)]
+    words = [
+        match.span()
+        for match in _OFFSET.finditer(statement)
+        if not any(first <= match.start() < last for first, last in hidden)
+    ]
+    for first, last in words:
+        is_it = first == position
+        is_before = last <= position and not statement[last:position].strip()
+        if is_it or is_before:
+            return f'{statement[:first]}"{statement[first:last]}"{statement[last:]}'
+    return None
+
+
+def missing_table(complaint: str) -> str | None:
+    """The name of the relation that DuckDB does not find."""
+    found = _MISSING.search(complaint)
+    return None if found is None else found[1]
+
+
+def unquoted_name(statement: str, names: Iterable[str]) -> str | None:
+    """A topic whose name has to be in quotes, and is not."""
+    bare = _QUOTED.sub(" ", statement)
+    odd = [name for name in names if not re.fullmatch(r"\w+", name)]
+    return next((name for name in sorted(odd, key=len, reverse=True) if name in bare), None)
+
+
+def may_show(columns: Sequence[str], statement: str) -> bool:
+    """Whether a statement may use any of these columns, or shows all that there are."""
+    bare = _QUOTED.sub(" ", _COUNT.sub(" ", statement)).lower()
+    words = set(re.findall(r"\w+", bare))
+    return "select" not in words or "*" in bare or any(name.lower() in words for name in columns)
+
+
+def _position(statement: str, complaint: str) -> int | None:
+    """Where the caret points to, in characters from the beginning of the statement."""
+    line = _LINE.search(complaint)
+    if line is None:
+        return None
+    shown, _, caret = complaint[line.end() :].partition("\n")
+    column = len(caret) - len(caret.lstrip(" ")) - (line.end() - line.start())
+    lines = statement.split("\n")
+    number = int(line[1]) - 1
+    if not caret.strip() or number >= len(lines) or column < 0:
+        return None
+    if shown.startswith("..."):  # a long line is cut at its beginning
+        start = lines[number].find(shown.strip("."))
+        column += start - 3
+        if start < 0:
+            return None
+    return sum(len(each) + 1 for each in lines[:number]) + column
