@@ -8,7 +8,6 @@ configuration is not known; retention is switched off because the records are ye
 
 import json
 import shutil
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,23 +17,20 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from tests.compat.kafka_folder.expected import Folder, read_folder
+from tests.support import kafka_folders
 from tests.support.process import BrokerProcess
 
-RECORDED = Path(__file__).parent / "recorded"
 PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kafka-folder")
-    with tarfile.open(RECORDED / "kafka-4.3-folder.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder
+    return kafka_folders.unpack(tmp_path_factory.mktemp("kafka-folder"))
 
 
 @pytest.fixture(params=["clean", "killed"])
 def recorded(request: pytest.FixtureRequest) -> tuple[str, Folder]:
-    expected: dict[str, Folder] = json.loads((RECORDED / "kafka-4.3-folder.json").read_text())
+    expected: dict[str, Folder] = kafka_folders.served()
     return request.param, expected[request.param]
 
 

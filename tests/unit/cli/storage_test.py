@@ -1,23 +1,18 @@
 """`runnel storage` as a person or a program calls it, on folders that Kafka 4.3 wrote."""
 
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runnel.cli.app import main
-
-RECORDED = Path(__file__).parents[2] / "integration" / "recorded" / "kafka-4.3-folder.tar.xz"
+from tests.support import kafka_folders
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kafka-folder")
-    with tarfile.open(RECORDED) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
+    return kafka_folders.unpack(tmp_path_factory.mktemp("kafka-folder"))
 
 
 @pytest.fixture

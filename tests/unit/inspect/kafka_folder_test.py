@@ -5,8 +5,6 @@ The oracle is what Kafka itself served from them, recorded by `tests.compat.kafk
 
 import base64
 import hashlib
-import json
-import tarfile
 from pathlib import Path
 from typing import cast
 
@@ -20,23 +18,20 @@ from runnel.inspect.verifying import Finding, Verifier
 from runnel.storage.checkpoints import LOG_STARTS, encode_id
 from runnel.storage.files import OsDisk
 from tests.compat.kafka_folder.expected import ExpectedRecord, Folder
+from tests.support import kafka_folders
 
-RECORDED = Path(__file__).parents[2] / "integration" / "recorded"
 ABORTED = "transactions"  # its records were read committed, so some of the log's are not among them
 DISK = OsDisk(read_only=True)
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kafka-folder")
-    with tarfile.open(RECORDED / "kafka-4.3-folder.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder
+    return kafka_folders.unpack(tmp_path_factory.mktemp("kafka-folder"))
 
 
 @pytest.fixture(params=["clean", "killed"])
 def recorded(request: pytest.FixtureRequest, unpacked: Path) -> tuple[FolderFiles, Folder]:
-    expected: dict[str, Folder] = json.loads((RECORDED / "kafka-4.3-folder.json").read_text())
+    expected: dict[str, Folder] = kafka_folders.served()
     found = look_into(DISK, str(unpacked / request.param))
     return found, expected[request.param]
 

@@ -1,9 +1,7 @@
 """Segment files give the rows that a consumer gets, whatever their owner does meanwhile."""
 
-import json
 import random
 import shutil
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,11 +25,11 @@ from runnel.client.cluster import Cluster, addresses_of
 from runnel.ports import Disk
 from runnel.testing import RunnelBroker
 from tests.compat.kafka_folder.expected import ExpectedRecord, Folder
+from tests.support import kafka_folders
 from tests.support.mixed_log import MixedWriter, Row, Wanted, wanted
 
 pytest.importorskip("pyarrow")
 
-RECORDED = Path(__file__).parents[2] / "integration" / "recorded"
 SEGMENT = 1 << 20
 SETTINGS = {
     "log.cleaner.backoff.ms": 100,
@@ -368,9 +366,8 @@ def test_records_of_other_times_may_be_left_out(
 @pytest.mark.parametrize("how", ["clean", "killed"])
 def test_folders_that_kafka_wrote(how: str, tmp_path: Path) -> None:
     """All codecs, transactions, a compacted topic: the rows that Kafka itself served from them."""
-    with tarfile.open(RECORDED / "kafka-4.3-folder.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
-    expected: Folder = json.loads((RECORDED / "kafka-4.3-folder.json").read_text())[how]
+    kafka_folders.unpack(tmp_path)
+    expected: Folder = kafka_folders.served()[how]
     path = str(tmp_path / how)
     scan = Scan({}, COLUMNS, read_committed=True, path=path)
     found, locator = Folders(path), Locator(scan)

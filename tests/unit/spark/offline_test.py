@@ -1,10 +1,8 @@
 """Offsets of a broker that is down are those that it gives when it is up."""
 
 import base64
-import json
 import os
 import shutil
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +15,8 @@ from runnel.client.cluster import Cluster, addresses_of
 from runnel.storage.checkpoints import HIGH_WATERMARKS
 from runnel.testing import RunnelBroker
 from tests.compat.kafka_folder.expected import Folder
+from tests.support import kafka_folders
 
-RECORDED = Path(__file__).parents[2] / "integration" / "recorded"
 PATIENCE_S = 20.0
 FIRST_MS = 1_700_000_000_000
 
@@ -132,9 +130,8 @@ def test_of_a_running_broker_only_what_it_wrote_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["clean", "killed"])
 def test_kafkas_folders(how: str, tmp_path: Path) -> None:
     """After a clean stop to the end; after a kill no further than Kafka's last high watermark."""
-    with tarfile.open(RECORDED / "kafka-4.3-folder.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
-    expected: Folder = json.loads((RECORDED / "kafka-4.3-folder.json").read_text())[how]
+    kafka_folders.unpack(tmp_path)
+    expected: Folder = kafka_folders.served()[how]
     found = Folders(str(tmp_path / how))
     assert found.cluster_id == expected["cluster_id"]
     for topic, told in expected["topics"].items():
