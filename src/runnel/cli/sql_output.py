@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from runnel.cli.output import CommandError, note, show_texts
+from runnel.cli.output import CommandError, note, show_line, show_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +20,7 @@ FORMATS: Final = ("table", "csv", "json", "parquet")
 SUFFIXES: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
 TABLE_ROWS: Final = 1000
 NULL: Final = "NULL"
+EXPLAINED: Final = ["explain_key", "explain_value"]  # a plan is a drawing of many lines
 
 Batches = Iterable["pa.RecordBatch"]
 
@@ -98,6 +99,10 @@ def _rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
 def _table(batches: Batches, columns: Sequence[str], limit_rows: int) -> int:
     import pyarrow as pa
 
+    if list(columns) == EXPLAINED:
+        plans = [str(row[1]) for row in _rows(batches)]
+        show_line("\n".join(plans).rstrip())
+        return len(plans)
     texts: list[list[str]] = []
     kinds: list[pa.DataType] = []
     count = 0

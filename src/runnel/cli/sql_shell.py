@@ -16,6 +16,7 @@ from runnel.cli.sql_running import Watched
 if TYPE_CHECKING:
     from runnel.query.connection import Connection
 
+RAW: Final = "raw"  # see `runnel.query.views`
 PROMPT, CONTINUED = "runnel> ", "   ...> "
 HISTORY_LINES: Final = 1000
 HELP: Final = """\
@@ -121,8 +122,10 @@ class Shell:
         if not name:
             note("name a topic or table: .schema orders")
             return
-        bare = name.strip('"').replace('"', '""')
-        described = self._watched.result(f'describe "{bare}"')
+        schema, dot, rest = name.partition(".")
+        prefix, bare = (f"{RAW}.", rest) if dot and schema == RAW else ("", name)
+        bare = bare.strip('"').replace('"', '""')
+        described = self._watched.result(f'describe {prefix}"{bare}"')
         rows = [[str(row[0]), str(row[1])] for row in described]
         show_texts(("column", "type"), rows, (False, False))
         for remark in described.notes:

@@ -164,7 +164,12 @@ class Connection:
 
         with running():
             self._catalogue.renew(text)
-            result = Result(self._bound(text, parameters), moment, running)
+            relation = self._bound(text, parameters)
+            is_question = text.lstrip(" \n\t(").lower().startswith(_QUESTIONS)
+            if relation is not None and not is_question and list(relation.columns) in _NO_ROWS:
+                counts = relation.fetchall()  # it has run by now
+                relation = relation if counts else None
+            result = Result(relation, moment, running)
         self._results.add(result)
         return result
 
@@ -227,6 +232,8 @@ def _close_all() -> None:
         connection.close()
 
 
+_QUESTIONS: Final = ("select", "from", "with", "values")
+_NO_ROWS: Final = (["Count"], ["Success"])  # columns of what `create`, `set` and the like give
 _EXPECTED: Final = (SourceError, ReadError, RegistryError, ClientOptionError, QueryError)
 
 

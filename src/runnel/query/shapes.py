@@ -51,7 +51,7 @@ def shape_of(
     if registry is not None and sample.are_framed:
         return _registered(reader.topic, registry, sample, key_is_text, tell)
     values, first, is_text = sample.values, 0, _are_text(sample.values)
-    if sample.are_framed and not is_text:
+    if sample.are_framed:
         without = [value[PREFIX_BYTES:] for value in values]
         if _are_text(without) and json_columns(without):
             values, first, is_text = without, PREFIX_BYTES, True
