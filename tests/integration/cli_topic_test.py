@@ -48,6 +48,7 @@ def test_if_not_exists(runnel: Runnel) -> None:
         (["create", "a/b"], "Topic name is invalid", "A name has up to 249"),
         (["create", "x", "--replication-factor", "3"], "replication factor of 3", "more replicas"),
         (["create", "x", "--config", "no.such=1"], "no.such", "config describe"),
+        (["create", "x", "-c", "retention.mss=1"], "retention.mss", "did you mean retention.ms?"),
         (["create", "x", "--config", "retention.ms"], "--config wants NAME=VALUE", "not"),
         (["create", "x", "-c", "retention.ms=1", "-c", "retention.ms=2"], "twice", "leave one"),
         (["create", "x", "--partitions", "0"], "--partitions", "Try 'runnel topic create --help'"),

@@ -85,3 +85,19 @@ def test_refused(runnel_broker: RunnelBroker) -> None:
         DeadLetters(Producer(config))
     with pytest.raises(ConfigurationError, match="at least one"):
         DeadLetters(Producer(), tries=0)
+
+
+def test_what_the_exception_says_may_be_anything(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """The name of a file that is no UTF-8, for one: Python has half characters for it."""
+    servers = runnel_broker.bootstrap_servers
+    with (
+        Producer(ProducerConfig(servers)) as producer,
+        Consumer(ConsumerConfig(servers)) as consumer,
+    ):
+        dead_letters = DeadLetters(producer, tries=1)
+        dead_letters.put_aside(Message(runnel_topic, "x"), ValueError("no file \udcff"))
+        consumer.subscribe(f"{runnel_topic}.dlq")
+        (letter,) = consumer.until_end()
+    assert letter.header("dlq.reason") == "no file ?"

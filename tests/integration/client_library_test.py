@@ -280,6 +280,8 @@ def test_errors_that_say_what_to_do(runnel_broker: RunnelBroker, runnel_topic: s
             consumer.poll()
         with pytest.raises(ConsumeError, match="runnel topic create"):
             consumer.subscribe("absent")
+        with pytest.raises(ConfigurationError, match="regular expression: only a group"):
+            consumer.subscribe("^absent")
     with Consumer(grouped(runnel_broker, auto_offset_reset="none")) as consumer:
         consumer.subscribe(runnel_topic)
         with pytest.raises(ConsumeError, match="auto_offset_reset"):

@@ -110,3 +110,6 @@ def test_health_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     refused, nonsense, silent = capsys.readouterr().err.splitlines()
     assert "Connection refused" in refused and "write host:port" in nonsense
     assert "does not answer in time" in silent
+    assert health(["-b", f"127.0.0.1:{port}", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["answers"] is False and "Connection refused" in answer["reason"]

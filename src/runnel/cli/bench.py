@@ -8,11 +8,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 
 from runnel.bench.pipeline import LoadError
 from runnel.bench.suite import Line, Size, measure
 from runnel.cli.logs import printable
+from runnel.cli.output import EXIT_FAILED, CommandError
 from runnel.client.raw import Address, ClosedError
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
@@ -21,7 +23,7 @@ NAME_WIDTH, VALUE_WIDTH, UNIT_WIDTH = 36, 12, 12
 
 
 def address_of(text: str) -> Address:
-    host, colon, port = text.rpartition(":")
+    host, colon, port = text.partition(",")[0].strip().rpartition(":")
     if not colon or not host:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
     try:
@@ -45,6 +47,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add(
+        "-b",
         "--bootstrap-server",
         type=address_of,
         default=os.environ.get("RUNNEL_BOOTSTRAP_SERVER", DEFAULT_ADDRESS),
@@ -61,18 +64,21 @@ def arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     options = arguments().parse_args(argv)
     size = Size(options.seconds, options.megabytes, options.samples)
-    try:
-        for line in measure(options.bootstrap_server, size):
+    with closing(_measured(options.bootstrap_server, size)) as lines:  # its topics go with it
+        for line in lines:
             sys.stdout.write(json.dumps(line._asdict()) if options.json else shown(line))
             sys.stdout.write("\n")
             sys.stdout.flush()
-    except (LoadError, ClosedError, OSError) as error:
-        host, port = options.bootstrap_server
-        sys.stderr.write(f"runnel: {host}:{port}: {printable(str(error))}\n")
-        return 1
-    except KeyboardInterrupt:
-        return 130
     return 0
+
+
+def _measured(address: Address, size: Size) -> Generator[Line, None, None]:
+    """Apart from who prints them: an error of the output is none of the broker."""
+    try:
+        yield from measure(address, size)
+    except (LoadError, ClosedError, OSError) as error:
+        host, port = address
+        raise CommandError(f"{host}:{port}: {printable(str(error))}", EXIT_FAILED) from error
 
 
 def shown(line: Line) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, CommandError, sentence
+from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, CommandError, note, sentence
 from runnel.client.cluster import (
     PASSING,
+    TIMEOUT_S,
     ClientError,
     Cluster,
     MisdirectedError,
@@ -25,7 +26,8 @@ ADVICE: Final = {
     " only become more.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "A topic cannot have more replicas than there are"
     " brokers: leave --replication-factor out.",
-    ErrorCode.INVALID_CONFIG: "'runnel config describe --all' shows the names and values.",
+    ErrorCode.INVALID_CONFIG: "'runnel config describe --all --topic TOPIC' shows the names and"
+    " values of one that is there.",
     ErrorCode.INVALID_REQUEST: "Check the names and values given.",
     ErrorCode.POLICY_VIOLATION: "The broker's policy forbids it; ask who runs it.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "This user may not do that; ask who runs the broker.",
@@ -53,6 +55,13 @@ ADVICE: Final = {
 }
 
 
+UNKNOWN_NAME: Final = "Unknown topic config name: "  # Kafka's words
+PASSING_ADVICE: Final = {
+    ErrorCode.KAFKA_STORAGE_ERROR: "The broker's disk is full or has failed, its log says which:"
+    " mend that, and start the broker again.",
+}
+
+
 class NoBrokerError(CommandError):
     """Nobody answers: some commands can do without."""
 
@@ -66,11 +75,16 @@ def connected(bootstrap: str) -> Iterator[Cluster]:
         raise CommandError(
             f"--bootstrap-server: {error}. Write it as localhost:9092, several with commas."
         ) from None
-    with Cluster(addresses) as cluster:
+    with Cluster(addresses, on_wait=_say_that_it_waits) as cluster:
         try:
             yield cluster
         except ClientError as error:
             raise told(error) from None
+
+
+def _say_that_it_waits(error: ClientError) -> None:
+    text = str(error).rstrip(".")
+    note(f"waiting, for {TIMEOUT_S:g} s at most: {text}. Ctrl-C gives up.")
 
 
 def told(error: ClientError) -> CommandError:
@@ -91,6 +105,21 @@ def told(error: ClientError) -> CommandError:
     if not isinstance(error, RefusedError):
         return CommandError(f"{text}; it may be older than this command.", EXIT_FAILED)
     if error.code in PASSING:
-        return CommandError(f"{text}. It did not pass within the time-out; try again later.", 1)
+        advice = PASSING_ADVICE.get(
+            error.code, "It did not pass within the time-out; try again later."
+        )
+        return CommandError(f"{text}. {advice}", EXIT_FAILED)
+    if error.code == ErrorCode.INVALID_CONFIG:
+        text += _nearest_name(text)
     advice = ADVICE.get(error.code, f"The broker's error code is {error.code.name}.")
     return CommandError(f"{sentence(text)} {advice}", EXIT_REFUSED)
+
+
+def _nearest_name(text: str) -> str:
+    """For a setting of a topic that is misspelt; empty if that is not what is wrong."""
+    _, unknown, name = text.partition(UNKNOWN_NAME)
+    if not unknown:
+        return ""
+    from runnel.config.registry import TOPIC, suggestion
+
+    return suggestion(name, TOPIC)

@@ -33,6 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     add("-b", "--bootstrap-server", metavar="HOST:PORT", help=f"else {VARIABLE} is asked")
     add("--timeout", type=float, default=TIMEOUT_S, metavar="S", help=f"default {TIMEOUT_S:.0f} s")
     add("-q", "--quiet", action="store_true", help="say nothing if it answers")
+    add("--json", action="store_true", help="print a JSON object, whether it answers or not")
     return parser
 
 
@@ -44,15 +45,21 @@ def main(argv: Sequence[str]) -> int:
     if not (host and port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
         sys.stderr.write(f"runnel health: {address!r} is not an address; write host:port\n")
         return BAD_INPUT
+    why: str | None = None
     try:
         ask(host.removeprefix("[").removesuffix("]"), int(port), max(0.01, options.timeout))
     except OSError as error:
-        why = "it does not answer in time" if isinstance(error, TimeoutError) else error
+        why = "it does not answer in time" if isinstance(error, TimeoutError) else str(error)
+    if options.json:
+        import json  # a probe does not need it
+
+        answer = {"broker": address, "answers": why is None, "reason": why}
+        sys.stdout.write(json.dumps(answer) + "\n")
+    elif why is not None:
         sys.stderr.write(f"runnel health: {address}: {why}\n")
-        return UNHEALTHY
-    if not options.quiet:
+    elif not options.quiet:
         sys.stdout.write(f"{address} answers\n")
-    return 0
+    return 0 if why is None else UNHEALTHY
 
 
 def ask(host: str, port: int, timeout_s: float) -> None:

@@ -90,6 +90,8 @@ def settings_from(
         flags[name.strip()] = value.strip()
     for flag in FLAGS:
         value = getattr(options, flag.removeprefix("--").replace("-", "_"))
+        if value is not None and not value.strip():  # as of a variable that is not set
+            raise ConfigError(f"{flag} is empty: give it a value, or leave it out")
         if value is not None:
             flags[flag] = value
     return load(flags, environ, options.config)

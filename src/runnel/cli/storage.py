@@ -222,6 +222,8 @@ def _dump(disk: OsDisk, path: str, deep: bool, only: Range, as_json: bool) -> No
             show(row)
     except FileNotFoundError:
         note(f"{path} is gone: a retention or a deletion took it.")
+    except BrokenPipeError:  # of our output, not of the file
+        raise
     except (ValueError, OSError, RunnelError) as error:
         text = str(error)
         raise CommandError(text if path in text else f"{path}: {text}", EXIT_FAILED) from error

@@ -152,7 +152,7 @@ class AsyncConsumer:
             if message is not None:
                 yield message
                 last = loop.time()
-            elif not self.assignment() and loop.time() < joined_by:
+            elif not self.blocking.has_begun and loop.time() < joined_by:
                 last = loop.time()
             elif idle_timeout_s is not None and loop.time() - last >= idle_timeout_s:
                 return

@@ -27,6 +27,7 @@ TIMEOUT_S: Final = 60.0
 CREATED_WITHIN_S: Final = 3.0
 BACKOFF_S: Final = 0.05
 BACKOFF_MAX_S: Final = 1.0
+TOLD_AFTER_S: Final = 2.0  # a person who waits longer than that wants to know for what
 PASSING: Final = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -107,8 +108,10 @@ class Cluster:
         *,
         client_id: str = CLIENT_ID,
         timeout_s: float = TIMEOUT_S,
+        on_wait: "Callable[[ClientError], None] | None" = None,
     ) -> None:
         self.timeout_s = timeout_s
+        self._on_wait = on_wait
         self._bootstrap = list(bootstrap)
         self._client_id = client_id
         self._any: WireClient | None = None
@@ -189,18 +192,29 @@ class Cluster:
 
         With `reconnect` also while no broker answers: for those who have seen one.
         """
-        deadline, backoff_s = time.monotonic() + self.timeout_s, BACKOFF_S
+        began, backoff_s = time.monotonic(), BACKOFF_S
+        deadline = began + self.timeout_s
         while True:
+            failure: ClientError
             try:
                 return attempt()
             except RefusedError as error:
                 if error.code not in PASSING or time.monotonic() + backoff_s > deadline:
                     raise
-            except UnreachableError:
+                failure = error
+            except UnreachableError as error:
                 if not reconnect or time.monotonic() + backoff_s > deadline:
                     raise
-            time.sleep(backoff_s)
+                failure = error
+            self.wait(failure, began, backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+    def wait(self, failure: ClientError, began: float, backoff_s: float) -> None:
+        """Before the next try; who waits since `began`, and that is long, is told why, once."""
+        if self._on_wait is not None and time.monotonic() - began > TOLD_AFTER_S:
+            self._on_wait(failure)
+            self._on_wait = None
+        time.sleep(backoff_s)
 
     def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> MetadataResponse:
         """Of the topics of these names, or of all. Errors of topics are left to the caller."""

@@ -47,8 +47,8 @@ class Consumer(Committing):
     ) -> None:
         """Read these topics, as the group shares them out, or these partitions of one topic.
 
-        A topic that starts with `^` is a regular expression. Without a group all partitions are
-        read. `on_assign`, `on_revoke` and `on_lost` are called by `poll` with lists of
+        In a group a topic that starts with `^` is a regular expression. Without one all partitions
+        are read. `on_assign`, `on_revoke` and `on_lost` are called by `poll` with lists of
         `TopicPartition`; in `on_revoke` offsets can still be committed.
         """
         names = [topics] if isinstance(topics, str) else list(topics)
@@ -60,6 +60,11 @@ class Consumer(Committing):
             wanted = [partitions] if isinstance(partitions, int) else partitions
             self.assign([(names[0], index) for index in wanted])
         elif self.config.group_id is None:
+            if patterns := [name for name in names if name.startswith("^")]:
+                raise ConfigurationError(
+                    f"{patterns[0]} is a regular expression: only a group can subscribe to one, "
+                    "so set group_id"
+                )
             self.assign(self.partitions_of(names))
         else:
             self.subscribe_to(names, on_assign, on_revoke, on_lost)
@@ -119,7 +124,7 @@ class Consumer(Committing):
                 stored_at = now
 
     def _wait_for_one(self, idle_timeout_s: float | None) -> Message | None:
-        """Joining a group does not count as idle, within a session's time."""
+        """What comes before a first answer does not count as idle, within a session's time."""
         started = time.monotonic()
         joined_by = started + self.config.session_timeout_ms / 1000
         while not self._is_stopping:
@@ -132,7 +137,7 @@ class Consumer(Committing):
             if idle_timeout_s is None:
                 continue
             now = time.monotonic()
-            if not self._assigned and now < joined_by:
+            if not self.has_begun and now < joined_by:
                 started = now
             elif now - started >= idle_timeout_s:
                 break

@@ -31,7 +31,7 @@ TRIES: Final = "dlq.tries"
 ERROR: Final = "dlq.error"  # the name of the exception
 REASON: Final = "dlq.reason"  # what the exception says
 REPLAYS: Final = "dlq.replays"  # how often it was sent back
-REASON_BYTES_MAX: Final = 1000
+REASON_CHARS_MAX: Final = 1000
 
 Handler = Callable[[Message], Any]
 
@@ -58,11 +58,12 @@ class _Rules:
             TIME: str(int(time.time() * 1000)),
             TRIES: str(self.tries),
             ERROR: type(error).__name__,
-            REASON: str(error)[:REASON_BYTES_MAX],
+            REASON: str(error)[:REASON_CHARS_MAX],
             REPLAYS: replays,
         }
         kept = [(name, value) for name, value in message.raw_headers if name not in why]
-        return [*kept, *((name, text.encode()) for name, text in why.items())]
+        # Whatever an exception says: half a character in it must not keep the message here.
+        return [*kept, *((name, text.encode(errors="replace")) for name, text in why.items())]
 
 
 class DeadLetters:

@@ -215,6 +215,11 @@ class Inbox:
         """Whether all that was fetched was handed out."""
         return self._handout.is_empty
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a partition was assigned and a first answer came: a message, or the end."""
+        return bool(self._end_seen or self._handout.read or not self._handout.is_empty)
+
     def put(self, batch: list[Message]) -> None:
         """What `fetch` gave, to be handed out."""
         self._handout.put(batch)

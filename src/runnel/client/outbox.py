@@ -158,7 +158,8 @@ class Outbox:
             ) from None
         except TypeError as error:
             raise SerializationError(
-                f"keys and values are bytes, text or None, and topics text ({error}); for others "
+                f"keys, values and headers are bytes, text or None, topics are text and timestamps "
+                f"whole milliseconds ({error}); for other keys and values "
                 "set value_serializer or key_serializer, such as JsonSerializer()"
             ) from None
         self._sends_until_poll -= 1

@@ -99,7 +99,7 @@ class Reader:
             failed_since = failed_since or time.monotonic()
             if time.monotonic() - failed_since > self._cluster.timeout_s:
                 raise failure
-            time.sleep(BACKOFF_S)
+            self._cluster.wait(failure, failed_since, BACKOFF_S)
             leaders = self._cluster.leaders(self._topic, self._next, reconnect=True)
             topic = self._cluster.topic(self._topic)
 

@@ -109,14 +109,14 @@ class Sender:
         )
         self._waiting, self._waiting_bytes = {}, {}
         self._keyless = (self._keyless + 1) % len(self._leaders)
-        deadline, backoff_s = time.monotonic() + self._cluster.timeout_s, BACKOFF_S
+        began, backoff_s = time.monotonic(), BACKOFF_S
         while batches:
             failure = self._send_once(batches)
             if failure is None:
                 continue
-            if time.monotonic() + backoff_s > deadline:
+            if time.monotonic() + backoff_s > began + self._cluster.timeout_s:
                 raise failure
-            time.sleep(backoff_s)
+            self._cluster.wait(failure, began, backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
             self._leaders = self._cluster.leaders(self._topic, reconnect=True)
 

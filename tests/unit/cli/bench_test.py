@@ -11,6 +11,7 @@ from runnel.cli.bench import address_of, arguments, shown
 def test_addresses() -> None:
     assert address_of("broker:9092") == ("broker", 9092)
     assert address_of("[::1]:9092") == ("::1", 9092)
+    assert address_of("one:9092, two:9092") == ("one", 9092)
     for wrong in ("broker", ":9092", "broker:kafka"):
         with pytest.raises(argparse.ArgumentTypeError):
             address_of(wrong)

@@ -66,3 +66,9 @@ def test_host_port_folder_and_id_have_flags_of_their_own() -> None:
 def test_a_mistake_is_named(argument: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         settings("--set", argument)
+
+
+def test_an_empty_flag_is_a_mistake() -> None:
+    """Of a script whose variable is not set: the data would go elsewhere than it is looked for."""
+    with pytest.raises(ConfigError, match="--data-dir is empty"):
+        settings("--data-dir", "")

@@ -1,6 +1,8 @@
 """`runnel storage` as a person or a program calls it, on folders that Kafka 4.3 wrote."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from runnel.cli.app import main
 from tests.support import kafka_folders
+from tests.support.process import environment
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +149,16 @@ def test_misuse_is_one_line(run: Run, unpacked: Path, arguments: list[str], said
     assert run(*given, status=2) == ""
     assert said.format(unpacked) in run.err
     assert run.err.startswith("runnel: ") and run.err.count("\n") == 1
+
+
+def test_a_reader_that_leaves_is_no_damage_of_the_file(unpacked: Path) -> None:
+    """As `head` does; every command that prints line by line meets it."""
+    dump = [sys.executable, "-m", "runnel", "storage", "dump", str(unpacked / "clean")]
+    done = subprocess.run(
+        ["bash", "-c", '"$@" codec-none --deep --json | head -c 1', "bash", *dump],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("{", "")
