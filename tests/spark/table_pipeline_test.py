@@ -1,12 +1,15 @@
 """The kind `table`: new columns, partitions by expressions, dead letters of the same batch."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from runnel.pipelines import dead_letters, upkeep
+from runnel.pipelines import backfilling, dead_letters, dlq, upkeep
+from runnel.pipelines.home import Home
+from runnel.pipelines.spec import Transform
 from runnel.spark.lake.kept_files import read_all
 from runnel.spark.lake.lake_options import LakeOptions
 from runnel.spark.lake.lake_table import open_table
@@ -30,6 +33,14 @@ from: {topic: TOPIC}
 decode: {format: json, schema: "id BIGINT, amount DOUBLE"}
 transform: {sql: "select id, amount * 2 as twice, `offset` from input where id > 0"}
 to: {table: lake/orders, format: iceberg}
+"""
+
+AGAIN = """
+name: again
+from: {topic: TOPIC, start: '{"TOPIC": {"0": 6}}'}
+decode: {format: json, schema: "id BIGINT"}
+transform: {sql: "select id, topic, partition, `offset` from input"}
+to: {table: lake/again, partition_by: [partition]}
 """
 
 
@@ -93,3 +104,45 @@ def test_a_transform_of_rows_has_dead_letters_too(
     assert run_once(spark, spec, tmp_path / "home") == ["batch 0: 1 dead letters"]
     assert rows(upkeep.lake(spec)) == [{"id": 1, "twice": 4.0, "offset": 0}]
     assert [row["offset"] for row in rows(dead_letters.lake(spec))] == [1]
+
+
+def test_a_backfill_adds_what_is_missing_and_dead_letters_are_tried_again(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    producer: Producer,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("again")
+    spec = spec_of(AGAIN.replace("TOPIC", topic), tmp_path, broker.bootstrap)
+    home = Home(tmp_path / "home")
+    send(producer, topic, *({"id": n} if n not in (2, 8) else {"id": f"{n}x"} for n in range(10)))
+    run_once(spark, spec, home.folder)
+    assert sorted(row["offset"] for row in rows(upkeep.lake(spec))) == [6, 7, 9]
+    send(producer, topic, {"id": 10})  # the stream has yet to read it
+    backfilling.check(spec)
+    begun = backfilling.planned(spec, home, 0, None, chunk_records=4)
+    assert begun.records == 10
+    next(backfilling.run(spec, home, begun, spark, print))  # it is killed after the first chunk
+    resumed = backfilling.planned(spec, home, 0, None, chunk_records=4)
+    assert (resumed.id, resumed.done) == (begun.id, 1)
+    chunks = list(backfilling.run(spec, home, resumed, spark, print))
+    assert [(chunk.records, chunk.written) for chunk in chunks] == [(4, 2), (2, 0)]
+    places = [row["offset"] for row in rows(upkeep.lake(spec))]
+    assert sorted(places) == [0, 1, 3, 4, 5, 6, 7, 9]
+    assert sorted(row["offset"] for row in rows(dead_letters.lake(spec))) == [2, 8]
+
+    tried = dlq.replay(spec, spark, home.folder, print)
+    assert (tried.passed, tried.failed) == (0, 2)
+    mended = replace(
+        spec,
+        decode=replace(spec.decode, schema="id STRING"),
+        transform=Transform(
+            sql="select cast(replace(id, 'x', '') as bigint) as id, topic, partition, `offset`"
+            " from input where `offset` != 8"
+        ),
+    )
+    assert dlq.replay(mended, spark, home.folder, print).passed == 2
+    found = {row["offset"]: row["id"] for row in rows(upkeep.lake(spec))}
+    assert found[2] == 2 and len(found) == 9
+    assert rows(dead_letters.lake(spec)) == []

@@ -50,10 +50,10 @@ class Columns:
             from runnel.arrow.decoders import pinned, value_struct
 
             decode = pinned(decode, self._topics)
-            self._grow(_arrow(value_struct(decode)))
+            self.grow(_arrow(value_struct(decode)))
         else:
-            self._grow(inferred_fields(rows))
-        wanted = _spark(self._known)
+            self.grow(inferred_fields(rows))
+        wanted = self.wanted
         if self._decode.format == "json" and wanted.fields:
             decode = self._decoding(wanted.json())
         return decode, wanted
@@ -72,7 +72,12 @@ class Columns:
             )
         return Decoding("json", schema or NO_FIELD, bad_records="null", nested=True)
 
-    def _grow(self, found: "pa.DataType") -> None:
+    @property
+    def wanted(self) -> "StructType":
+        return _spark(self._known)
+
+    def grow(self, found: "pa.DataType") -> None:
+        """By the fields of a struct that are not known yet. Raises TableError."""
         import pyarrow as pa
 
         from runnel.arrow.inferring import known_only

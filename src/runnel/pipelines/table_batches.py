@@ -35,7 +35,7 @@ class TableBatches:
         self._query_id = query_id
         self._tell = tell
         self._partitions = partitioning.partitions(spec.to.partition_by)
-        self._evolves = bool(spec.decode.format) and spec.options.flag("evolve")
+        self.evolves = bool(spec.decode.format) and spec.options.flag("evolve")
         self._columns: Columns | None = None
         self._notes = notes
 
@@ -49,14 +49,15 @@ class TableBatches:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        read = self._read(rows)
+        read = self.read(rows)
         if _ERROR not in read.columns:
-            self._to_table(read, query, batch)
+            self.to_table(read, query, batch)
             return 0
         seen = Observation()
+        keeps_all = self._spec.decode.bad_records == "null"
         is_bad = F.col(_ERROR).isNotNull()
         observed = read.observe(seen, F.count_if(is_bad).alias("bad"))
-        self._to_table(self._good(observed), query, batch)
+        self.to_table(observed if keeps_all else observed.where(~is_bad), query, batch)
         bad = int(seen.get["bad"])
         steps.reached("rows written")
         if bad and self._spec.decode.bad_records == "dead_letter":
@@ -68,7 +69,7 @@ class TableBatches:
     def raw(self, records: "DataFrame") -> "DataFrame":
         """Records whose values are still bytes, as the source would give them."""
         decode = self._spec.decode
-        if self._evolves or not decode.format:
+        if self.evolves or not decode.format:
             return records
         declared = Decoding(
             decode.format,
@@ -80,8 +81,9 @@ class TableBatches:
         )
         return as_declared(records, pinned(declared, self._spec.source.topics))
 
-    def _read(self, rows: "DataFrame") -> "DataFrame":
-        if not self._evolves:
+    def read(self, rows: "DataFrame") -> "DataFrame":
+        """With columns for what values hold, and `_error` for what is wrong with them."""
+        if not self.evolves:
             return rows
         if self._columns is None:
             table = None if _has_transform(self._spec) else self._table()
@@ -89,15 +91,12 @@ class TableBatches:
         decode, wanted = self._columns.for_batch(rows)
         return typed(rows, decode, wanted)
 
-    def _good(self, read: "DataFrame") -> "DataFrame":
-        """What goes to the table; with `bad_records: null` that is everything."""
-        if self._spec.decode.bad_records == "null":
-            return read
-        good = read.where(f"{_ERROR} is null").drop(_ERROR, _RAW)
-        asked = self._spec.source.options.get("includeHeaders", "false").lower() == "true"
-        return good if asked else good.drop("headers")
-
-    def _to_table(self, rows: "DataFrame", query: str, batch: int) -> None:
+    def to_table(self, rows: "DataFrame", query: str, batch: int) -> None:
+        """Rows as `read` gives them; those that are wrong are left out by now, or all are kept."""
+        if self._spec.decode.bad_records != "null":
+            rows = rows.drop(_ERROR, _RAW)
+        if self._spec.source.options.get("includeHeaders", "false").lower() != "true":
+            rows = rows.drop("headers")
         made = partitioning.with_columns(transformed(self._spec, rows), self._partitions)
         once = {"queryId": query, "batchId": str(batch)}
         made.write.format("runnel-lake").options(**self.options(), **once).mode("append").save()
@@ -107,7 +106,7 @@ class TableBatches:
         found = table_options(self._spec) | dict(self._spec.to.options)
         if self._partitions:
             found["partitionBy"] = ",".join(each.name for each in self._partitions)
-        if self._evolves:
+        if self.evolves:
             found["mergeSchema"] = "true"
         return found
 

@@ -7,8 +7,10 @@ if TYPE_CHECKING:
     from runnel.pipelines.kind import Kind
 
 KINDS: Final = {
+    "cdc": "runnel.pipelines.kinds.cdc:KIND",
     "dedup": "runnel.pipelines.kinds.dedup:KIND",
     "lag-history": "runnel.pipelines.kinds.lag_history:KIND",
+    "replay": "runnel.pipelines.kinds.replay:KIND",
     "sessions": "runnel.pipelines.kinds.sessions:KIND",
     "storage": "runnel.pipelines.kinds.storage:KIND",
     "table": "runnel.pipelines.kinds.table:KIND",
