@@ -34,7 +34,8 @@ TIMEOUT_S = 240.0  # a start of Spark on a busy machine takes a minute
 
 def _marked(document: Path) -> object:
     """What starts Spark is run where the tests of Spark are: one JVM at a time."""
-    marks = [pytest.mark.xdist_group("spark")] if document.name.startswith("spark") else []
+    starts_spark = document.name.startswith("spark") or document.parent.name == "pipelines"
+    marks = [pytest.mark.xdist_group("spark")] if starts_spark else []
     return pytest.param(document, marks=marks, id=str(document.relative_to(ROOT)))
 
 

@@ -23,6 +23,7 @@ from tests.support.process import BrokerProcess
 
 SECONDS = 30.0
 RANDOM_TIME = "random time"
+DISK = "disk"
 
 
 class Stage:
@@ -117,7 +118,7 @@ class Case:
     wrong: Callable[[Stage], str]
     prepare: Callable[[Stage], None] = nothing
     steps: tuple[str, ...] = ()
-    victims: tuple[str, ...] = ("driver",)  # driver, worker, broker
+    victims: tuple[str, ...] = ("driver",)  # driver, worker, broker; disk: it is full at first
     files: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ("pipeline", "run", "NAME", "--once")
     cores: int = 2

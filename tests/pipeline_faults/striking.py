@@ -1,7 +1,12 @@
-"""A command as a process that is killed at a step or after a while, then run again to its end."""
+"""A command as a process that is killed at a step or after a while, then run again to its end.
+
+The victim `disk` is not killed: no file may grow beyond a size, as on a full disk, until the
+command has ended and said so.
+"""
 
 import json
 import random
+import resource
 import subprocess
 import sys
 import time
@@ -11,12 +16,14 @@ from typing import NamedTuple
 import psutil
 
 from runnel.spark import steps
-from tests.pipeline_faults.case import RANDOM_TIME, Stage, environment
+from tests.pipeline_faults.case import DISK, RANDOM_TIME, Stage, environment
 from tests.spark_faults import hook
 
 POLL_S = 0.02
 RUN_TIMEOUT_S = 600.0
 TRIES_MAX = 6
+FULL_AT_BYTES = 1 << 20
+FULL = "the disk is full"
 AFTER_S = 6.0  # a random time is at most so long after the pipeline's state became `running`
 
 
@@ -41,13 +48,15 @@ class RunError(Exception):
 
 
 def faults_of(steps_: Sequence[str], victims: Sequence[str]) -> list[Fault]:
-    return [Fault(victim, step) for step in steps_ or (RANDOM_TIME,) for victim in victims]
+    killed = [victim for victim in victims if victim != DISK]
+    found = [Fault(victim, step) for step in steps_ or (RANDOM_TIME,) for victim in killed]
+    return found + ([Fault(DISK, "any step")] if DISK in victims else [])
 
 
 def drawn(stage: Stage, seed: int) -> Fault:
     draw = random.Random(f"{stage.case.name} {seed}")
     step = draw.choice([*stage.case.steps, RANDOM_TIME])
-    victim = draw.choice(stage.case.victims)
+    victim = draw.choice([each for each in stage.case.victims if each != DISK])
     return Fault(victim, step, draw.randrange(3), draw.uniform(0, AFTER_S))
 
 
@@ -76,6 +85,7 @@ def _attempt(stage: Stage, fault: Fault | None) -> int:
     folder = stage.folder / "faults"
     extra = {steps.VARIABLE: hook.HOOK, hook.FOLDER_VARIABLE: str(folder)}
     command = [stage.case.name if part == "NAME" else part for part in stage.case.command]
+    is_full = fault is not None and fault.victim == DISK and (folder / hook.ARMED).exists()
     with (stage.folder / "program.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "runnel", *command],
@@ -84,6 +94,7 @@ def _attempt(stage: Stage, fault: Fault | None) -> int:
             stdout=log,
             stderr=log,
             cwd=stage.folder,
+            preexec_fn=_no_large_files if is_full else None,
         )
     deadline = time.monotonic() + RUN_TIMEOUT_S
     running_since: float | None = None
@@ -104,7 +115,14 @@ def _attempt(stage: Stage, fault: Fault | None) -> int:
             hook.kill_all([*_family(process.pid), process.pid])
             raise RunError(f"{fault}: not done in {RUN_TIMEOUT_S} s:\n{_said(stage)}")
         time.sleep(POLL_S)
+    if is_full and process.returncode == 1 and FULL in stage.status().get("error", ""):
+        (folder / hook.ARMED).rename(folder / hook.STRUCK)
     return process.returncode
+
+
+def _no_large_files() -> None:
+    """In the child, before it becomes the command; all that it starts inherits it."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FULL_AT_BYTES, FULL_AT_BYTES))
 
 
 def _note_driver(stage: Stage, pid: int) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.pipeline_faults.case import RANDOM_TIME, Case, Stage, differing
+from tests.pipeline_faults.case import DISK, RANDOM_TIME, Case, Stage, differing
 
 ROWS = 4_000
 YAML = """\
@@ -48,6 +48,6 @@ CASES = (
         grow=grow,
         wrong=wrong,
         steps=("written", "table committed", RANDOM_TIME),
-        victims=("driver", "broker"),
+        victims=("driver", "broker", DISK),
     ),
 )

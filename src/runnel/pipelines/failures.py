@@ -23,7 +23,7 @@ _MISTAKES: Final = (
 )
 _PASSING_WORDS: Final = re.compile(
     r"UnansweredError|UnreachableError|GoneError|no broker answers|Connection refused|"
-    r"Connection reset|Broken pipe|timed out|TimeoutError|Python worker exited unexpectedly|"
+    r"Connection reset|Broken pipe|[Tt]imed out|TimeoutError|Python worker|CANNOT_OPEN_SOCKET|"
     r"crashed|NOT_LEADER|COORDINATOR_NOT_AVAILABLE|LEADER_NOT_AVAILABLE",
 )
 _DISK_WORDS: Final = re.compile(

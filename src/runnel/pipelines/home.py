@@ -69,8 +69,10 @@ class Home:
                 raise BusyError(_runner_of(os.read(descriptor, 4096))) from None
             self._await_jvm(os.read(descriptor, 4096))
             self.note_jvm(None)
-            yield
-            os.ftruncate(descriptor, 0)
+            try:
+                yield
+            finally:
+                os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)
 

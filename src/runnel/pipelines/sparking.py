@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_for(spec: Spec, home: Home) -> "Iterator[SparkSession]":
-    """Raises SparkSetupError. The JVM's own words go to `spark.log` of the pipeline's folder."""
+    """Raises SparkSetupError. The JVM's own words go to `spark.log` of the pipeline's folder.
+
+    A session that this process has already is taken as it is, and left running.
+    """
     from runnel.spark.sessions import session
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors as pages of JSON
     on = spec.spark
+    is_ours = not _has_session()
     conf = {"spark.sql.warehouse.dir": str(home.folder / "warehouse"), **on.conf}
     with _stderr_to(home.spark_log):
         spark = session(
@@ -32,13 +36,22 @@ def spark_for(spec: Spec, home: Home) -> "Iterator[SparkSession]":
             conf=conf,
         )
     gateway = spark.sparkContext._gateway
-    if gateway is not None and gateway.proc is not None:
+    if is_ours and gateway is not None and gateway.proc is not None:
         home.note_jvm(gateway.proc.pid)
     try:
         yield spark
     finally:
         with suppress(Exception):  # the JVM may be dead already
-            spark.stop()
+            if is_ours:
+                spark.stop()
+
+
+def _has_session() -> bool:
+    """Without importing PySpark for the question."""
+    return (
+        "pyspark.sql" in sys.modules
+        and sys.modules["pyspark.sql"].SparkSession.getActiveSession() is not None
+    )
 
 
 @contextmanager
