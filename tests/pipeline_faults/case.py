@@ -35,6 +35,7 @@ class Stage:
         self.case = case
         self.sent: list[Any] = []  # whatever `grow` wants `wrong` to know
         self.rounds = 0
+        self.attempts = 0
 
     @property
     def bootstrap(self) -> str:

@@ -34,6 +34,7 @@ def main() -> int:
     known = cases()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(known), action="append", help="these alone")
+    parser.add_argument("--victim", action="append", help="these alone: driver, broker, disk ...")
     parser.add_argument("--seeds", type=int, default=0, help="faults drawn after all of them")
     parser.add_argument("--keep", type=Path, help="a folder for what the run leaves")
     given = parser.parse_args()
@@ -45,7 +46,7 @@ def main() -> int:
             folder / "data", settings={"group.initial.rebalance.delay.ms": "0"}
         ) as broker:
             for name in given.only or sorted(known):
-                failed += _run(folder / name, broker, known[name], given.seeds)
+                failed += _run(folder / name, broker, known[name], given)
     finally:
         if given.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -53,12 +54,14 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _run(folder: Path, broker: BrokerProcess, case: Case, seeds: int) -> int:
+def _run(folder: Path, broker: BrokerProcess, case: Case, given: argparse.Namespace) -> int:
     folder.mkdir()
     stage = Stage(folder, broker, case)
     case.written(stage)
     case.prepare(stage)
-    faults = faults_of(case.steps, case.victims) + [drawn(stage, seed) for seed in range(seeds)]
+    victims = [each for each in case.victims if each in (given.victim or case.victims)]
+    faults = faults_of(case.steps, victims)
+    faults += [drawn(stage, seed) for seed in range(given.seeds)]
     failed = 0
     for fault in faults:
         told = _under(stage, fault)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -22,7 +23,7 @@ from tests.spark_faults import hook
 POLL_S = 0.02
 RUN_TIMEOUT_S = 600.0
 TRIES_MAX = 6
-FULL_AT_BYTES = 1 << 20
+FULL_AT_BYTES = 64 << 10  # more than a JVM needs for itself, less than a file of the table
 FULL = "the disk is full"
 AFTER_S = 6.0  # a random time is at most so long after the pipeline's state became `running`
 
@@ -86,7 +87,8 @@ def _attempt(stage: Stage, fault: Fault | None) -> int:
     extra = {steps.VARIABLE: hook.HOOK, hook.FOLDER_VARIABLE: str(folder)}
     command = [stage.case.name if part == "NAME" else part for part in stage.case.command]
     is_full = fault is not None and fault.victim == DISK and (folder / hook.ARMED).exists()
-    with (stage.folder / "program.log").open("ab") as log:
+    stage.attempts += 1
+    with _log_of(stage).open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "runnel", *command],
             env={**environment(stage), **extra},
@@ -162,5 +164,9 @@ def _name(pid: int) -> str:
         return ""
 
 
+def _log_of(stage: Stage) -> Path:
+    return stage.folder / "faults" / f"program-{stage.attempts}.log"
+
+
 def _said(stage: Stage) -> str:
-    return (stage.folder / "program.log").read_text(errors="replace")[-4000:]
+    return _log_of(stage).read_text(errors="replace")[-4000:]

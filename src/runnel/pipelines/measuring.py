@@ -1,7 +1,10 @@
 """A batch of a streaming query as figures, out of the progress that Spark reports."""
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from runnel.spark.reads.offsets import Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -67,4 +70,20 @@ def _rows(progress: "StreamingQueryProgress") -> int:
     observed: Any = progress.observedMetrics.get("ingested")
     if observed is not None:
         return int(observed.rows or 0)
-    return int(progress.numInputRows)
+    span = _span(progress)
+    return int(progress.numInputRows) if span is None else min(span, int(progress.numInputRows))
+
+
+def _span(progress: "StreamingQueryProgress") -> int | None:
+    """Offsets of the batch: what is read twice, as for dead letters, is not counted twice."""
+    total = 0
+    for source in progress.sources:
+        try:
+            first = Offsets.of(json.loads(source.startOffset or "")).by_partition
+            end = Offsets.of(json.loads(source.endOffset or "")).by_partition
+        except (ValueError, TypeError, AttributeError):
+            return None
+        if not end.keys() <= first.keys():  # the first batch, or a partition that is new
+            return None
+        total += sum(max(0, offset - first[at]) for at, offset in end.items())
+    return total

@@ -6,7 +6,7 @@ it is stopped after the batch in hand and started again.
 """
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -63,6 +63,7 @@ class Runner:
         self._told_at = 0.0
         self._is_stopping = False
         self._is_hurried = False
+        self._is_status_stale = False
         self._tries = 0  # since something last worked
         self._query_id = spec.name
         self._skips = Skips(home.spark_log)
@@ -75,18 +76,25 @@ class Runner:
 
     def run(self) -> Status:
         """Until it ends. Raises PipelineError, BusyError."""
-        with self._home.claimed():
-            self._set(state="starting")
-            try:
-                self._begin()
-                self._run()
-                self._set(state="stopped" if self._is_stopping else "finished")
-            except PipelineError as error:
-                self._set(state="failed", error=error.failure.text, error_at=time.time())
-                raise
-            finally:
-                self._home.remember(self.status.as_dict())
+        try:
+            with self._home.claimed():
+                self._run_alone()
+        except OSError as error:  # of the folder itself: no room, no right to write
+            raise PipelineError(classify(self._spec, error)) from error
         return self.status
+
+    def _run_alone(self) -> None:
+        self._set(state="starting")
+        try:
+            self._begin()
+            self._run()
+            self._set(state="stopped" if self._is_stopping else "finished")
+        except PipelineError as error:
+            self._set(state="failed", error=error.failure.text, error_at=time.time())
+            raise
+        finally:
+            with suppress(OSError):  # a line less in the history
+                self._home.remember(self.status.as_dict())
 
     def _begin(self) -> None:
         """Whether the checkpoint is this file's. Raises PipelineError."""
@@ -180,7 +188,8 @@ class Runner:
         try:
             while query.isActive:
                 self._progress(batches)
-                if self._is_stopping or (pause_at is not None and time.monotonic() >= pause_at):
+                is_due = pause_at is not None and time.monotonic() >= pause_at
+                if self._is_stopping or (is_due and _has_begun(query)):
                     self._end_after_batch(query, batches)
                     break
                 time.sleep(POLL_S)
@@ -298,8 +307,20 @@ class Runner:
     def _set(self, batch: Batch | None = None, /, **changes: Any) -> None:  # noqa: ANN401  # fields of Status
         self.status = replace(self.status, updated_at=time.time(), **changes)
         self._told_at = time.monotonic()
-        statuses.write(self._home, self.status)
         self._watch.changed(self.status, batch)
+        try:
+            statuses.write(self._home, self.status)
+        except OSError as error:  # the pipeline itself may still work; if not, it will say so
+            if not self._is_status_stale:
+                self._watch.line(f"{self._home.status_file} cannot be written: {error.strerror}")
+            self._is_status_stale = True
+        else:
+            self._is_status_stale = False
+
+
+def _has_begun(query: "StreamingQuery") -> bool:
+    """Whether it has come to its first batch, or found nothing to read; starting takes seconds."""
+    return query.lastProgress is not None or str(query.status["message"]).startswith("Waiting")
 
 
 def _stop(query: "StreamingQuery") -> None:

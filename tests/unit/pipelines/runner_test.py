@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 
 from runnel.pipelines import origin, runner, status
+from runnel.pipelines.checkpoint import Reached, reached
 from runnel.pipelines.failures import DISK, MISTAKE, PipelineError, classify
 from runnel.pipelines.home import HISTORY_LINES_MAX, BusyError, Home
 from runnel.pipelines.kind import Flow, Kind, Report, Run, Turn, Turns
 from runnel.pipelines.measuring import Batch
 from runnel.pipelines.runner import Runner
+from runnel.pipelines.skips import Skips
 from runnel.pipelines.spec import Every, Source, Spec, Target
 from runnel.pipelines.status import Status
+from runnel.types import TopicPartition
 
 SPEC = Spec("orders", source=Source(("orders",)), to=Target(table="/lake/orders"))
 
@@ -256,3 +259,47 @@ runnel.arrow.errors.OptionError: unknown option subscibe; did you mean subscribe
     assert failure.text == "unknown option subscibe; did you mean subscribe?"
     wrapped = RuntimeError("java.io.IOException: No space left on device\n\tat java.base/x")
     assert classify(SPEC, wrapped).sort == DISK
+
+
+def test_a_status_that_cannot_be_written_stops_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(home: Home, status: Status) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(status, "write", full)
+    watch = Watched()
+    assert Runner(SPEC, kind_of(lambda turn: Report(rows=1)), home, watch).run().rows == 1
+    assert [line for line in watch.lines if "cannot be written: No space left" in line]
+
+
+def test_ranges_that_were_skipped_are_told_once(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    skips = Skips(log)
+    assert skips.new() == []
+    line = (
+        "failOnDataLoss is false: startingOffsets: expired offsets: orders-0 begins at 33, 20 was"
+    )
+    line += " to be read; the read goes on with what is there\n"
+    log.write_text(f"WARN x\n{line}{line}failOnDataLoss is fal")
+    (told,) = skips.new()
+    assert told.endswith("orders-0 begins at 33, 20 was to be read")
+    with log.open("a") as file:
+        file.write("se: offsets 1 to 2 of b-0 cannot be read: gone; they are skipped\n")
+    assert skips.new() == ["offsets 1 to 2 of b-0 cannot be read: gone"]
+    assert skips.new() == []
+
+
+def test_how_far_a_checkpoint_is(tmp_path: Path) -> None:
+    assert reached(tmp_path) == Reached(None, {}, has_state=False)
+    for name, batches in (("offsets", (8, 9, 10)), ("commits", (8, 9))):
+        (tmp_path / name).mkdir()
+        for batch in batches:
+            content = (
+                f'v1\n{{"conf": {{}}}}\n{{"a": {{"0": {batch}}}, "@topicIds": {{"a": "x"}}}}\n-'
+            )
+            (tmp_path / name / str(batch)).write_text(content)
+            (tmp_path / name / f".{batch}.crc").touch()
+    (tmp_path / "state").mkdir()
+    wanted = Reached(9, {TopicPartition("a", 0): 9}, has_state=True, planned=10)
+    assert reached(tmp_path) == wanted
