@@ -1,4 +1,4 @@
-"""Spans of time and sizes as people write them: `1 minute`, `90s`, `128MB`, `1g`."""
+"""Spans of time, sizes and counts as people write them: `1 minute`, `90s`, `128MB`, `1g`."""
 
 import re
 from typing import Final
@@ -39,6 +39,11 @@ def span_text(ms: int) -> str:
         if ms and ms % size == 0:
             return f"{ms // size} {unit}{'s' if ms != size else ''}"
     return f"{ms / 1000:g} s" if ms >= 1000 else f"{ms} ms"
+
+
+def counted(count: int, one: str) -> str:
+    """`1 topic`, `2,000 topics`."""
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
 def _scaled(text: str, units: dict[str, int], example: str) -> int:

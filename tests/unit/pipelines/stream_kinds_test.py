@@ -15,10 +15,11 @@ OURS = ("dedup", "lag-history", "sessions", "storage", "traffic")
 @pytest.mark.parametrize("name", OURS)
 def test_templates_are_accepted(name: str, tmp_path: Path) -> None:
     kind = kinds.find(name)
-    spec = read(kind.template.replace("NAME", "mine"), tmp_path / "mine.yml", {})
+    template = kind.template.replace("TOPIC", "theirs").replace("NAME", "mine")
+    spec = read(template, tmp_path / "mine.yml", {})
     assert (spec.name, spec.kind) == ("mine", name)
     assert kind.explain is not None and list(kind.explain(spec))
-    uncommented = re.sub(r"(?m)^  #(?=\w)", "  ", kind.template.replace("NAME", "mine"))
+    uncommented = re.sub(r"(?m)^  #(?=\w)", "  ", template)
     assert read(uncommented, tmp_path / "mine.yml", {}).kind == name
 
 

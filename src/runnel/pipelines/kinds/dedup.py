@@ -24,18 +24,18 @@ name: NAME
 kind: dedup
 
 from:
-  topic: orders
+  topic: TOPIC
   bootstrap: ${RUNNEL_BOOTSTRAP_SERVER:-localhost:9092}
   start: earliest                  # latest, or a time such as 2026-01-31T12:00; for the first run
 
 options:
-  by: key                          # value, json:FIELD, header:NAME or sql:EXPRESSION
+  by: key                          # value, json:FIELD, header:id or sql:EXPRESSION
   within: 1 hour                   # how long a record is remembered
   time: arrival                    # event: by the records' timestamps; too late ones are dropped
   #keep_partition: true            # into the partition it came from, not that of its key
 
 to:
-  topic: NAME
+  topic: NAME-unique
 
 every: continuous                  # once; 1 minute
 """

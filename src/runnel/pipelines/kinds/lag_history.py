@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runnel.client.cluster import Cluster, addresses_of
+from runnel.pipelines import upkeep
 from runnel.pipelines.kind import Flow, Kind, Option, Problem, Report, Run, Spec, Turn, Turns
 from runnel.pipelines.streams.lag_polls import Limits, poll, rows, since_when
 from runnel.pipelines.streams.needs import raw_input, table_needed
-from runnel.pipelines.units import span_text
+from runnel.pipelines.units import counted, span_text
 from runnel.pipelines.writing import table_options
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ OPTIONS: Final = (
         least=1,
         most=10_000_000,
     ),
+    upkeep.OPTION,
 )
 
 
@@ -96,13 +98,14 @@ def build(run: Run) -> Flow:
             append(_table(found), table_options(spec) | dict(spec.to.options), run.query_id)
         return _report(found)
 
-    return Turns(step)
+    return Turns(step, *upkeep.between(run))
 
 
 def _report(found: list[dict[str, object]]) -> Report:
     groups = {row["group"] for row in found}
     alerts = sorted({f"{row['group']} on {row['topic']}" for row in found if row["alert"]})
-    told = f"{len(groups)} groups, {len(found)} partitions, {len(alerts)} alerts"
+    counts = ((len(groups), "group"), (len(found), "partition"), (len(alerts), "alert"))
+    told = ", ".join(counted(count, what) for count, what in counts)
     if alerts:
         told += ": " + ", ".join(alerts[:5]) + (" and more" if len(alerts) > 5 else "")
     return Report(rows=len(found), text=told, facts={"groups": len(groups), "alerts": alerts})
@@ -154,6 +157,7 @@ def explain(spec: Spec) -> Iterator[str]:
             f"alert is true in rows of partitions that have been more than {limits.alert_lag}"
             f" records behind for {span_text(limits.alert_after_ms)}"
         )
+    yield from upkeep.explain(spec)
 
 
 KIND: Final = Kind(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from runnel.pipelines import upkeep
 from runnel.pipelines.kind import Flow, Kind, Option, Problem, Run, Spec, Stream
 from runnel.pipelines.reading import input_stream
 from runnel.pipelines.streams.identity import parse_by
@@ -20,12 +21,12 @@ name: NAME
 kind: sessions
 
 from:
-  topic: clicks
+  topic: TOPIC
   bootstrap: ${RUNNEL_BOOTSTRAP_SERVER:-localhost:9092}
   start: earliest                  # latest, or a time such as 2026-01-31T12:00; for the first run
 
 options:
-  by: key                          # json:FIELD, header:NAME or sql:EXPRESSION
+  by: key                          # json:FIELD, header:user or sql:EXPRESSION
   gap: 30 minutes                  # a longer pause ends a session
   watermark: 10 minutes            # how much older than the newest an event may be
   #time: sql:to_timestamp(at)      # of an event, if not the record's timestamp
@@ -56,6 +57,7 @@ OPTIONS: Final = (
         most=366 * 86_400_000,
     ),
     Option("time", "text", "The time of an event: sql:EXPRESSION.", "sql:timestamp"),
+    upkeep.OPTION,
 )
 
 
@@ -63,6 +65,8 @@ def check(spec: Spec) -> Iterator[Problem]:
     yield from topic_needed(spec)
     yield from target_needed(spec)
     yield from by_problems(spec, "by")
+    if spec.decode.format == "json" and not spec.decode.schema:
+        yield Problem("decode.format", "decode.schema is missing, such as 'user STRING'")
     if not spec.options.text("time").startswith("sql:"):
         yield Problem("options.time", "time: write sql: and an expression that gives a timestamp")
 
@@ -95,11 +99,17 @@ def sessions(
     )
 
 
+def _readable(spec: Spec, rows: "DataFrame") -> "DataFrame":
+    if spec.decode.format and spec.decode.bad_records == "skip":
+        return rows.where("_error is null").drop("_error", "_raw")
+    return rows
+
+
 def build(run: Run) -> Flow:
     spec, options = run.spec, run.spec.options
     headers = {"includeHeaders": "true"} if parse_by(options.text("by")).needs_headers else {}
     rows = sessions(
-        transformed(spec, input_stream(run, **headers)),
+        transformed(spec, _readable(spec, input_stream(run, **headers))),
         by=options.text("by"),
         time=options.text("time"),
         gap_ms=options.whole("gap"),
@@ -107,7 +117,7 @@ def build(run: Run) -> Flow:
     )
     if spec.to.topic:
         rows = rows.selectExpr("key", "to_json(struct(*)) as value")
-    return Stream(output(spec, rows))
+    return Stream(output(spec, rows), *upkeep.between(run))
 
 
 def explain(spec: Spec) -> Iterator[str]:
@@ -119,6 +129,7 @@ def explain(spec: Spec) -> Iterator[str]:
         " the last ones wait for newer events"
     )
     yield f"an event that comes more than {span_text(wait)} late may begin a session of its own"
+    yield from upkeep.explain(spec)
 
 
 KIND: Final = Kind(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.client.cluster import Cluster, addresses_of
+from runnel.pipelines import upkeep
 from runnel.pipelines.kind import Flow, Kind, Option, Problem, Report, Run, Spec, Turn, Turns
 from runnel.pipelines.streams.needs import raw_input
 from runnel.pipelines.streams.storage_report import (
@@ -16,9 +17,8 @@ from runnel.pipelines.streams.storage_report import (
     look,
     scanned,
     summed_up,
-    wanted_topics,
 )
-from runnel.pipelines.units import span_text
+from runnel.pipelines.units import counted, span_text
 from runnel.pipelines.writing import table_options
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ kind: storage
 from:
   #path: /var/lib/runnel           # the data folders; else the broker is asked where they are
   bootstrap: ${RUNNEL_BOOTSTRAP_SERVER:-localhost:9092}
-  pattern: ".*"                    # or topic: orders, or topics: [a, b]
 
 options:
+  topics: ".*"                     # those in whose names this regular expression is found
   retention: 7 days                # what would go if retention.ms were this
   #retention_bytes: 10g            # and retention.bytes this
   distinct: approximate            # exact: keys and duplicates are counted one by one
@@ -48,6 +48,7 @@ every: once                        # 1 day
 """
 
 OPTIONS: Final = (
+    Option("topics", "text", "A regular expression; topics in whose names it is found.", ".*"),
     Option("retention", "span", "What would go if retention.ms were this.", least=0),
     Option("retention_bytes", "size", "What would go if retention.bytes were this.", least=0),
     Option(
@@ -58,6 +59,7 @@ OPTIONS: Final = (
         "approximate",
         choices=("approximate", "exact"),
     ),
+    upkeep.OPTION,
 )
 
 
@@ -65,10 +67,12 @@ def check(spec: Spec) -> Iterator[Problem]:
     yield from raw_input(spec, "it reads files as they are")
     if spec.to.topic:
         yield Problem("to.topic", "to: storage writes to a table, or prints what it finds")
+    if spec.source.topics or spec.source.pattern or spec.source.table:
+        yield Problem("from", "from: storage reads folders; choose topics with options.topics")
     try:
-        re.compile(spec.source.pattern)
+        re.compile(spec.options.text("topics"))
     except re.error as error:
-        yield Problem("from.pattern", f"pattern is no regular expression: {error}")
+        yield Problem("options.topics", f"topics is no regular expression: {error}")
 
 
 def retention_of(spec: Spec) -> Retention:
@@ -81,7 +85,7 @@ def retention_of(spec: Spec) -> Retention:
 
 def build(run: Run) -> Flow:
     spec = run.spec
-    wanted = wanted_topics(spec.source.topics, spec.source.pattern)
+    wanted = re.compile(spec.options.text("topics"))
     retention = retention_of(spec)
 
     def step(turn: Turn) -> Report:
@@ -106,11 +110,12 @@ def build(run: Run) -> Flow:
         disk_bytes = sum(row["disk_bytes"] for row in totals)
         return Report(
             rows=sum(row["records"] for row in totals),
-            text=f"{len(totals)} topics, {len(segments)} segments, {disk_bytes:,} bytes",
+            text=f"{counted(len(totals), 'topic')}, {counted(len(segments), 'segment')},"
+            f" {counted(disk_bytes, 'byte')}",
             facts={"topics": totals},
         )
 
-    return Turns(step)
+    return Turns(step, *upkeep.between(run))
 
 
 def _folders(spec: Spec) -> list[str]:
@@ -155,11 +160,11 @@ def _row(
 
 
 def _told(row: dict[str, Any]) -> str:
-    parts = [f"{row['disk_bytes']:,} bytes in {row['segments']} segments"]
-    parts.append(f"{row['records']:,} records")
+    size, segments = counted(row["disk_bytes"], "byte"), counted(row["segments"], "segment")
+    parts = [f"{size} in {segments}", counted(row["records"], "record")]
     if row["compression_ratio"]:
         parts.append(f"compressed {row['compression_ratio']:.1f} to 1")
-    parts.append(f"{row['keys']:,} keys, {row['duplicates']:,} duplicates")
+    parts += [counted(row["keys"], "key"), counted(row["duplicates"], "duplicate")]
     if row["freed_bytes"] is not None:
         parts.append(f"retention frees {row['freed_bytes']:,} bytes")
     if row["unreadable_bytes"]:
@@ -197,6 +202,7 @@ def explain(spec: Spec) -> Iterator[str]:
         yield f"the row of a topic tells what retention.ms={span_text(retention.ms)} would free"
     if spec.options.text("distinct") == "approximate":
         yield "keys and duplicates are off by about 2 %"
+    yield from upkeep.explain(spec)
 
 
 KIND: Final = Kind(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from runnel.pipelines import upkeep
 from runnel.pipelines.kind import Flow, Kind, Option, Problem, Run, Spec, Stream
 from runnel.pipelines.reading import input_stream
 from runnel.pipelines.streams.identity import parse_by
@@ -23,19 +24,19 @@ name: NAME
 kind: traffic
 
 from:
-  topic: orders                    # or topics: [a, b], or pattern: ".*"
+  topic: TOPIC                     # or topics: [a, b], or pattern: ".*"
   bootstrap: ${RUNNEL_BOOTSTRAP_SERVER:-localhost:9092}
   start: earliest                  # latest, or a time such as 2026-01-31T12:00; for the first run
 
 options:
   window: 1 minute
   late_after: 1 minute             # how far behind the newest record one still counts as on time
-  #by: json:country                # also by key, header:NAME, json:FIELD or sql:EXPRESSION
+  #by: json:country                # or key, header:source, sql:EXPRESSION
   #by_max: 1000                    # how many of them in a window; the others are counted together
   emit: closed                     # changes: also windows that are open, whenever they change
 
 to:
-  table: lake/NAME                 # or topic: NAME, as JSON; with `emit: changes` it is a topic
+  table: lake/NAME                 # or topic: NAME-traffic, as JSON
 
 every: 1 minute                    # once; continuous
 """
@@ -67,6 +68,7 @@ OPTIONS: Final = (
         "closed",
         choices=("closed", "changes"),
     ),
+    upkeep.OPTION,
 )
 
 
@@ -142,7 +144,7 @@ def build(run: Run) -> Flow:
         )
     elif not updates:
         rows = rows.drop("final")
-    return Stream(output(spec, rows))
+    return Stream(output(spec, rows), *upkeep.between(run))
 
 
 def explain(spec: Spec) -> Iterator[str]:
@@ -156,6 +158,7 @@ def explain(spec: Spec) -> Iterator[str]:
         " partition; the last one waits for newer records"
     )
     yield "late records are counted as late in the window in which they came, and in no other"
+    yield from upkeep.explain(spec)
 
 
 KIND: Final = Kind(

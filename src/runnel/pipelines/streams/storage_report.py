@@ -7,7 +7,7 @@ by tasks, each with about as many bytes as the others.
 import heapq
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -48,15 +48,15 @@ class TopicFiles:
 
 
 def look(
-    folders: Iterable[str], wanted: Callable[[str], bool], retention: Retention, now_ms: int
+    folders: Iterable[str], wanted: re.Pattern[str], retention: Retention, now_ms: int
 ) -> dict[str, TopicFiles]:
-    """By topic. Raises OSError for a folder that cannot be read."""
+    """Topics in whose names it is found. Raises OSError for a folder that cannot be read."""
     disk = OsDisk(read_only=True)
     found: defaultdict[str, TopicFiles] = defaultdict(TopicFiles)
     for folder in folders:
         for files in look_into(disk, folder).partitions:
             topic = files.partition.topic
-            if wanted(topic):
+            if wanted.search(topic):
                 _add(disk, found[topic], files, retention, now_ms)
     return dict(sorted(found.items()))
 
@@ -79,13 +79,6 @@ def _add(
         )
         topic.freed_bytes += freed.bytes
         topic.freed_segments += freed.segments
-
-
-def wanted_topics(topics: tuple[str, ...], pattern: str) -> Callable[[str], bool]:
-    if topics:
-        return frozenset(topics).__contains__
-    compiled = re.compile(pattern)
-    return lambda topic: compiled.search(topic) is not None
 
 
 def shared_out(segments: Iterable[Segment], tasks: int) -> list[list[Segment]]:
