@@ -49,7 +49,9 @@ def test_each_run_adds_a_poll(start_broker: StartBroker, tmp_path: Path) -> None
         assert done.status == 0, done
         assert f"2 groups, 2 partitions, {alerts}" in done.err + done.out
     found = polls(tmp_path)
-    assert [(row["group"], row["committed"], row["end"], row["lag"]) for row in found] == [
+    assert [
+        (row["group_id"], row["committed_offset"], row["end_offset"], row["lag"]) for row in found
+    ] == [
         ("shop-a", 10, 20, 10),
         ("shop-b", 18, 20, 2),
     ] * 2

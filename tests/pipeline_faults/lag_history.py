@@ -41,13 +41,15 @@ def wrong(stage: Stage) -> str:
     if len(polls) < stage.rounds:
         return f"{len(polls)} polls, in {stage.rounds} runs"
     for at, rows in polls.items():
-        places = {(row["group"], row["partition"]) for row in rows}
+        places = {(row["group_id"], row["partition"]) for row in rows}
         if len(rows) != GROUPS * PARTITIONS or len(places) != len(rows):
             return f"the poll of {at} has {len(rows)} rows, {len(places)} of them different"
-        if any(row["lag"] != row["end"] - row["committed"] for row in rows):  # type: ignore[operator]  # numbers
+        if any(row["lag"] != row["end_offset"] - row["committed_offset"] for row in rows):  # type: ignore[operator]  # numbers
             return f"the poll of {at} miscounts"
     last = polls[max(polls)]  # type: ignore[type-var]  # times
-    committed = {int(str(row["group"]).rpartition("-")[2]): row["committed"] for row in last}
+    committed = {
+        int(str(row["group_id"]).rpartition("-")[2]): row["committed_offset"] for row in last
+    }
     wanted = {number: number * (stage.rounds - 1) for number in range(GROUPS)}
     return "" if committed == wanted else f"committed is {committed}, not {wanted}"
 

@@ -12,7 +12,7 @@ YAML = """\
 name: storage
 kind: storage
 from: {bootstrap: "{bootstrap}"}
-options: {topics: "^{prefix}", retention: 7 days, distinct: exact}
+options: {topics: "^{prefix}", retention: 7 days}
 to: {table: lake/storage}
 """
 

@@ -2,8 +2,10 @@
 
 import json
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from runnel.pipelines.kinds.sessions import sessions
 from runnel.pipelines.kinds.traffic import traffic
 from runnel.pipelines.streams.identity import parse_by
 from runnel.pipelines.streams.session_intervals import Session, merged
+from runnel.pipelines.streams.storage_report import Retention, look, scanned, summed_up
 from runnel.pipelines.streams.traffic_windows import Rules, Traffic
 from runnel.spark.reads.source import RunnelDataSource
 from tests.spark.conftest import MakeTopic
@@ -177,3 +180,35 @@ def test_each_record_stays_once(
     assert len(numbers) == len({str(number) for number in numbers}) >= 140
     others = [row for row in rows if row.value in (None, b"none")]
     assert others
+
+
+def test_storage_equals_plain_python(
+    spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
+    """With every codec, and transactions that ended either way, over several segments and days."""
+    topic = make_topic("stored", config=KEPT | {"segment.bytes": "1048576"})
+    writer = MixedWriter(broker.bootstrap, topic, seed=9, keyed=False)
+    writer.write(150)
+    writer.leave_open()
+    days: defaultdict[date | None, list[tuple[bytes | None, bytes | None]]] = defaultdict(list)
+    for _, key, value, at_ms, _ in wanted(broker.bootstrap, topic).all:
+        days[None].append((key, value))
+        days[datetime.fromtimestamp(at_ms / 1000, UTC).date()].append((key, value))
+    folders = [str(broker.data_dir)]
+    files = look(folders, re.compile(f"^{topic}$"), Retention(0, -1), now_ms=2_000_000_000_000)
+    segments = files[topic].segments
+    assert len(segments) > 1
+    assert files[topic].freed_bytes == sum(each.size_bytes for each in segments[:-1])
+    scan = scanned(spark, segments, 2)
+    rows = {row.day: row for row in summed_up(scan, exact=True).collect()}
+    nearly = {row.day: row for row in summed_up(scan, exact=False).collect()}
+    assert {day: row.records for day, row in rows.items() if row.records} == {
+        day: len(found) for day, found in days.items()
+    }
+    for day, found in days.items():
+        row = rows[day]
+        assert row.keys == len({key for key, _ in found if key is not None})
+        assert row.different_records == len(set(found))
+        assert row.message_bytes == sum(len(k or b"") + len(v or b"") for k, v in found)
+        assert nearly[day].different_records == pytest.approx(row.different_records, rel=0.1)
+    assert rows[None].disk_bytes == sum(each.size_bytes for each in segments)

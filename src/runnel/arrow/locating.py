@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from runnel.arrow.errors import SourceError
+from runnel.arrow.errors import SourceError, UnansweredError
 from runnel.arrow.log_files import split_path
 from runnel.arrow.offline import Folders, OfflineError
 from runnel.arrow.ranges import Place, Range, Scan
@@ -102,7 +102,7 @@ def folders_here(cluster: Cluster) -> list[str]:
     try:
         owners = _on_this_machine(cluster, cluster.metadata([]), refusals)
     except ClientError as error:
-        raise SourceError(str(error)) from None
+        raise UnansweredError(str(error)) from None
     if not owners:
         raise SourceError("; ".join(refusals) or "no broker says where its data folders are")
     return [folder for owner in owners for folder in owner.folders]

@@ -102,8 +102,8 @@ def build(run: Run) -> Flow:
 
 
 def _report(found: list[dict[str, object]]) -> Report:
-    groups = {row["group"] for row in found}
-    alerts = sorted({f"{row['group']} on {row['topic']}" for row in found if row["alert"]})
+    groups = {row["group_id"] for row in found}
+    alerts = sorted({f"{row['group_id']} on {row['topic']}" for row in found if row["alert"]})
     counts = ((len(groups), "group"), (len(found), "partition"), (len(alerts), "alert"))
     told = ", ".join(counted(count, what) for count, what in counts)
     if alerts:
@@ -118,13 +118,13 @@ def _table(found: list[dict[str, object]]) -> "pa.Table":
     schema = pa.schema(
         [
             ("polled_at", stamp),
-            ("group", pa.string()),
+            ("group_id", pa.string()),
             ("state", pa.string()),
             ("members", pa.int32()),
             ("topic", pa.string()),
             ("partition", pa.int32()),
-            ("committed", pa.int64()),
-            ("end", pa.int64()),
+            ("committed_offset", pa.int64()),
+            ("end_offset", pa.int64()),
             ("lag", pa.int64()),
             ("owner", pa.string()),
             ("over_since", stamp),

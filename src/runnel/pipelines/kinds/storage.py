@@ -3,9 +3,11 @@
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from runnel.arrow.errors import OptionError, SourceError, UnansweredError
+from runnel.arrow.locating import folders_here
+from runnel.arrow.log_files import split_path
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.pipelines import upkeep
 from runnel.pipelines.kind import Flow, Kind, Option, Problem, Report, Run, Spec, Turn, Turns
@@ -24,6 +26,8 @@ from runnel.pipelines.writing import table_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
+EXACT_MAX: Final = 20_000_000  # records; beyond that different ones are estimated unless told
+
 TEMPLATE = """\
 # What lies in the data folders of a broker on this machine, also while it is down: bytes by topic
 # and day, compression, different keys, duplicates, and what a retention would free.
@@ -38,7 +42,7 @@ options:
   topics: ".*"                     # those in whose names this regular expression is found
   retention: 7 days                # what would go if retention.ms were this
   #retention_bytes: 10g            # and retention.bytes this
-  distinct: approximate            # exact: keys and duplicates are counted one by one
+  distinct: auto                   # exact, approximate; auto is exact up to 20 million records
 
 # Without `to` the result is only printed.
 to:
@@ -54,10 +58,11 @@ OPTIONS: Final = (
     Option(
         "distinct",
         "choice",
-        "How different keys and records are counted: approximate is off by about 2 % and takes"
-        " little memory; exact shuffles a number for each.",
-        "approximate",
-        choices=("approximate", "exact"),
+        "How different keys and records are counted: exact shuffles a number for each; approximate"
+        " takes little memory and is off by about 2 % of them; auto is exact up to 20 million"
+        " records.",
+        "auto",
+        choices=("auto", "exact", "approximate"),
     ),
     upkeep.OPTION,
 )
@@ -90,16 +95,22 @@ def build(run: Run) -> Flow:
 
     def step(turn: Turn) -> Report:
         now_ms = time.time_ns() // 1_000_000
-        topics = look(_folders(spec), wanted, retention, now_ms)
+        try:
+            topics = look(_folders(spec), wanted, retention, now_ms)
+        except OSError as error:
+            raise OptionError(
+                f"{error.filename} cannot be read: {error.strerror}. Run it on the broker's machine"
+                " as a user who may, or name the data folders with from.path"
+            ) from None
         segments = [segment for topic in topics.values() for segment in topic.segments]
         if not segments:
             return Report(text="there is no segment of such a topic")
         cores = run.spark.sparkContext.defaultParallelism
         tasks = max(1, min(len(segments), cores * TASKS_PER_CORE))
         rows = scanned(run.spark, segments, tasks)
-        exact = spec.options.text("distinct") == "exact"
+        exact = _is_exact(spec, topics)
         found = [
-            _row(row.asDict(), topics, retention, now_ms)
+            {**_row(row.asDict(), topics, retention, now_ms), "is_exact": exact}
             for row in summed_up(rows, exact=exact).collect()
         ]
         totals = [row for row in found if row["day"] is None]
@@ -118,13 +129,23 @@ def build(run: Run) -> Flow:
     return Turns(step, *upkeep.between(run))
 
 
-def _folders(spec: Spec) -> list[str]:
-    from runnel.arrow.locating import folders_here
+def _is_exact(spec: Spec, topics: dict[str, TopicFiles]) -> bool:
+    asked = spec.options.text("distinct")
+    if asked != "auto":
+        return asked == "exact"
+    return sum(topic.offsets for topic in topics.values()) <= EXACT_MAX
 
+
+def _folders(spec: Spec) -> list[str]:
     if spec.source.path:
-        return [str(Path(part.strip())) for part in spec.source.path.split(",")]
+        return split_path(spec.source.path)
     with Cluster(addresses_of(spec.source.bootstrap)) as cluster:
-        return folders_here(cluster)
+        try:
+            return folders_here(cluster)
+        except UnansweredError:
+            raise
+        except SourceError as error:
+            raise OptionError(f"{error}. Name the data folders with from.path") from None
 
 
 def _row(
@@ -164,7 +185,9 @@ def _told(row: dict[str, Any]) -> str:
     parts = [f"{size} in {segments}", counted(row["records"], "record")]
     if row["compression_ratio"]:
         parts.append(f"compressed {row['compression_ratio']:.1f} to 1")
-    parts += [counted(row["keys"], "key"), counted(row["duplicates"], "duplicate")]
+    about = "" if row["is_exact"] else "about "
+    parts.append(f"{about}{counted(row['keys'], 'key')}")
+    parts.append(f"{about}{counted(row['duplicates'], 'duplicate')}")
     if row["freed_bytes"] is not None:
         parts.append(f"retention frees {row['freed_bytes']:,} bytes")
     if row["unreadable_bytes"]:
@@ -189,6 +212,7 @@ def _table(found: list[dict[str, Any]]) -> "pa.Table":
         "topic": pa.string(),
         "day": pa.date32(),
         "compression_ratio": pa.float64(),
+        "is_exact": pa.bool_(),
     }
     whole = pa.schema([(name, types.get(name, pa.int64())) for name in found[0]])
     return pa.Table.from_pylist(found, schema=whole)
@@ -196,12 +220,14 @@ def _table(found: list[dict[str, Any]]) -> "pa.Table":
 
 def explain(spec: Spec) -> Iterator[str]:
     where = spec.source.path or f"the brokers at {spec.source.bootstrap} that are on this machine"
-    yield f"every segment file of {where} is read; nothing is changed, and the broker may be down"
+    yield f"every segment file of {where} is read, and nothing is changed"
+    if spec.source.path:
+        yield "no broker is asked: it may be down"
     retention = retention_of(spec)
     if retention.ms >= 0:
         yield f"the row of a topic tells what retention.ms={span_text(retention.ms)} would free"
     if spec.options.text("distinct") == "approximate":
-        yield "keys and duplicates are off by about 2 %"
+        yield "different keys and records are estimates, off by about 2 % of them"
     yield from upkeep.explain(spec)
 
 

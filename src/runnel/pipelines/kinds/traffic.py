@@ -163,7 +163,7 @@ def explain(spec: Spec) -> Iterator[str]:
 
 KIND: Final = Kind(
     name="traffic",
-    summary="count, bytes, sizes and late records of topics in windows of time",
+    summary="records, bytes, sizes and late ones of topics in windows of time",
     template=TEMPLATE,
     check=check,
     build=build,

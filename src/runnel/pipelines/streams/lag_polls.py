@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from runnel.arrow.errors import OptionError
 from runnel.client.cluster import Cluster, RefusedError
 from runnel.client.group_lag import Lag, lags_of
 from runnel.client.groups import DEAD, describe_group, list_groups
@@ -16,10 +17,6 @@ from runnel.errors import ErrorCode
 _GONE: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 Since = Mapping[str, int]  # in ms, by `place_of`
-
-
-class PollError(Exception):
-    """A poll is more than may be kept; the message names the option."""
 
 
 class Seen(NamedTuple):
@@ -38,7 +35,7 @@ class Limits(NamedTuple):
 
 
 def poll(cluster: Cluster, wanted: re.Pattern[str], limits: Limits) -> list[Seen]:
-    """The groups whose names match, by name. Raises ClientError, PollError."""
+    """The groups whose names match, by name. Raises ClientError; OptionError for too many."""
     found: list[Seen] = []
     for listed in list_groups(cluster):
         if wanted.search(listed.group) is None:
@@ -54,7 +51,7 @@ def poll(cluster: Cluster, wanted: re.Pattern[str], limits: Limits) -> list[Seen
             continue
         found += [Seen(group.group, group.state, len(group.members), lag) for lag in lags]
         if len(found) > limits.rows_max:
-            raise PollError(
+            raise OptionError(
                 f"there are more than {limits.rows_max} partitions of groups: choose groups with"
                 " options.groups, or raise options.rows_max"
             )
@@ -84,13 +81,13 @@ def rows(
         over_ms = since.get(place_of(each))
         yield {
             "polled_at": now_ms,
-            "group": each.group,
+            "group_id": each.group,
             "state": each.state,
             "members": each.members,
             "topic": each.lag.topic,
             "partition": each.lag.partition,
-            "committed": each.lag.committed,
-            "end": each.lag.end,
+            "committed_offset": each.lag.committed,
+            "end_offset": each.lag.end,
             "lag": each.lag.lag,
             "owner": each.lag.owner.client_id if each.lag.owner else None,
             "over_since": over_ms,

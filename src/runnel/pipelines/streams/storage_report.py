@@ -43,6 +43,7 @@ class TopicFiles:
     partitions: int = 0
     segments: list[Segment] = field(default_factory=list)
     index_bytes: int = 0
+    offsets: int = 0  # no more records than that
     freed_bytes: int = 0
     freed_segments: int = 0
 
@@ -69,13 +70,15 @@ def _add(
     topic.segments += [
         Segment(segment.path(), files.partition.topic, segment.size) for segment in files.segments
     ]
+    described = describe_partition(disk, files)
+    topic.offsets += described.log_end_offset - described.log_start_offset
     if retention.is_asked:
-        described = [
+        segments = [
             AnalyzedSegment(each.files, each.size, each.next_offset, each.max_timestamp)
-            for each in describe_partition(disk, files).segments
+            for each in described.segments
         ]
         freed = freed_by(
-            described, retention_ms=retention.ms, retention_bytes=retention.bytes, now_ms=now_ms
+            segments, retention_ms=retention.ms, retention_bytes=retention.bytes, now_ms=now_ms
         )
         topic.freed_bytes += freed.bytes
         topic.freed_segments += freed.segments
