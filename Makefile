@@ -59,7 +59,7 @@ $(COMPILED)/.built: $(STAMP) setup.py tools/hot_codecs.py $(shell find src/runne
 try: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS)) ## a broker at once, without compiling; else as `make run`
 	@exec env PYTHONPATH=src $(BIN)/python -m runnel serve $(ARGS)
 
-demo: $(STAMP) ## a tour of three minutes in the terminal (ARGS=--fast); it leaves nothing behind
+demo: $(STAMP) ## a shop's day: two pipelines, SQL, a picture, in under two minutes (ARGS=--fast)
 	PYTHONPATH=src $(BIN)/python examples/demo $(ARGS)
 
 run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port 9093" ...)
@@ -141,7 +141,7 @@ docs: $(STAMP) ## the documentation as a site in build/site (ARGS=serve shows it
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs $(or $(ARGS),build --strict)
 	@$(if $(ARGS),,echo "open build/site/index.html")
 
-e2e: $(STAMP) ## a real Prometheus scrapes brokers and sends the alerts (Debian's, downloaded once)
+e2e: $(STAMP) ## the demo, with and without Java; a real Prometheus (Debian's, downloaded once)
 	$(BIN)/python -m pytest -q tests/e2e $(ARGS)
 
 deploy: $(STAMP) ## the image's own steps, run without Docker (root on Linux), its entry point probed

@@ -25,7 +25,8 @@ from tests.support.example_files import (
 )
 
 SHARED = {"README.md", "a_broker.py"}  # nothing to run by itself
-NOTEBOOK, DEMO = "13_notebook.ipynb", "demo"
+NOTEBOOK = "13_notebook.ipynb"
+DEMO = "demo"  # starts Spark twice: tests/e2e/demo_test.py
 NOBODY = "127.0.0.1:1"
 # Prints what its cells print.
 RUN_NOTEBOOK = """
@@ -92,13 +93,6 @@ def test_notebook(servers: str) -> None:
     assert hall == "hall: 16.0 to 22.0 degrees, warmest at 14:00"
     assert kitchen == "kitchen: 19.0 to 25.0 degrees, warmest at 14:00"
     assert len(chart) == 48 and chart[28] == "█"
-
-
-def test_demo(servers: str) -> None:
-    done = run([sys.executable, str(FOLDER / DEMO), "--fast"], servers)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert re.search(r"^orders acknowledged: [\d,]{3,}, lost: 0$", done.stdout, re.MULTILINE)
-    assert done.stderr == ""
 
 
 def test_every_file_is_run_and_listed() -> None:

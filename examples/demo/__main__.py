@@ -1,190 +1,222 @@
-"""A tour of Runnel in your terminal: about three minutes, nothing left behind.
+"""A shop on the web, from clicks to a picture of its day: under two minutes, then it is gone.
 
-`make demo`, or `make demo ARGS=--fast` for fast readers. It starts a broker on a free port
-and a temporary folder, types `runnel` commands for you, lets a shop and its kitchen work, kills the
-broker in the middle of it, and counts whether anything was lost. Ctrl-C ends it at any time.
+`make demo`, or `make demo ARGS=--fast` without pauses. It starts a broker on a free port and in a
+temporary folder, lets a shop send orders and clicks, runs two pipelines (orders into a Delta table;
+clicks, counted in windows, back to a topic), kills the broker while they run, counts whether
+anything was lost, asks both with SQL and finds out what went wrong yesterday. Ctrl-C ends it.
 """
 
 import argparse
 import logging
 import os
-import shlex
+import shutil
+import signal
 import sys
+import tempfile
 import time
-from contextlib import nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
-from kitchen import Cook, Shop, lags
-from rich.console import Console
-from rich.live import Live
+from findings import account, ask, find_out, look_at, read_day
+from plot import Panel, blocks, hours, svg, write_svg
 from rich.table import Table
+from running import Running
+from shop import CLICKS, ORDERS, Shop
+from tour import Tour
 
-from runnel.cli.app import main as runnel_command
-from runnel.client.group_lag import Lag
 from runnel.testing import RunnelBroker
 
-REFRESH_S = 0.25
-PATIENCE_S = 60.0
-BAR_WIDTH = 30
+HERE = Path(__file__).parent
+COUNTED = "clicks_by_city"
+VISITS, FAST_VISITS = 40_000, 8_000
+VISITS_PER_S = 60
+LIVE_S, FAST_LIVE_S = 6.0, 1.0
+PATIENCE_S = 240.0
+CHART_COLUMNS, CHART_ROWS = 72, 4
+BLUE, GREEN, YELLOW = "#4a9fd8", "#2da44e", "#bf8700"
 
 
-class Tour:
-    """What is said, typed and shown; `fast` leaves the pauses out."""
+class Pipelines:
+    """The two of them, beside what the shop has sent."""
 
-    def __init__(self, broker: RunnelBroker, fast: bool) -> None:
-        self.broker = broker
-        self.fast = fast
-        self.console = Console(highlight=False)
+    def __init__(self, folder: Path, shop: Shop) -> None:
+        tables = ("lake/orders", "lake/orders__dlq")
+        self.all = [Running(folder, ORDERS, tables=tables), Running(folder, CLICKS)]
+        self._shop = shop
 
-    def chapter(self, title: str, *lines: str) -> None:
-        self.console.print()
-        self.console.rule(f"[bold cyan]{title}", align="left")
-        self.say(*lines)
-
-    def say(self, *lines: str) -> None:
-        for line in lines:
-            self.console.print(f"[dim]{line}[/dim]")
-        self.pause(1.5 * len(lines))
-
-    def pause(self, seconds: float) -> None:
-        sys.stdout.flush()
-        if not self.fast:
-            time.sleep(seconds)
-
-    def type(self, command: str, seconds: float = 4.0) -> None:
-        """Show a command and run it, in this process: it is the same code."""
-        self.console.print(f"\n[green]$ runnel {command}[/green]", soft_wrap=True)
-        self.pause(1)
-        status = runnel_command(shlex.split(command))
-        assert status == 0, f"it ended with {status}"
-        self.pause(seconds)
-
-    def watch(self, seconds: float, cooks: int = 0) -> None:
-        """The kitchen at work, and until so many cooks have something to do.
-
-        A picture that changes; where nobody watches, only the last one.
-        """
-        began, rows = time.monotonic(), lags(self.broker.bootstrap_servers)
-        shown = Live(console=self.console, auto_refresh=False)
-        with shown if self.console.is_terminal else nullcontext():
-            while not self._seen(time.monotonic() - began, seconds, rows, cooks):
-                time.sleep(REFRESH_S)
-                rows = lags(self.broker.bootstrap_servers)
-                if self.console.is_terminal:
-                    shown.update(self._kitchen(rows), refresh=True)
-        if not self.console.is_terminal:
-            self.console.print(self._kitchen(rows))
-
-    def _seen(self, passed_s: float, seconds: float, rows: list[Lag], cooks: int) -> bool:
-        enough = min(seconds, 1.0) if self.fast else seconds
-        owners = {row.owner.client_id for row in rows if row.owner is not None}
-        return passed_s > PATIENCE_S or (passed_s > enough and len(owners) >= cooks)
-
-    def _kitchen(self, rows: list[Lag]) -> Table:
+    def picture(self) -> Table:
         table = Table(box=None, padding=(0, 2))
-        for name in ("partition", "records", "done", "waiting"):
+        table.add_column("pipeline")
+        table.add_column("state")
+        for name in ("sent by the shop", "rows done", "batch", "rows/s", "lag"):
             table.add_column(name, justify="right")
-        table.add_column(width=BAR_WIDTH)
-        table.add_column("cook")
-        for row in rows:
-            waiting = (row.end or 0) - (row.committed or 0)
-            bar = "█" * min(BAR_WIDTH, (waiting + 4) // 5)
-            owner = row.owner.client_id if row.owner is not None else "-"
-            colour = "red" if waiting > 50 else "yellow" if waiting else "green"
-            numbers = (row.partition, row.end or 0, row.committed or 0, waiting)
-            table.add_row(*map(str, numbers), f"[{colour}]{bar}", owner)
+        for pipeline in self.all:
+            status = pipeline.status()
+            state = str(status.get("state", "starting"))
+            colour = {"running": "green", "starting": "yellow"}.get(state, "red")
+            lag = status.get("lag")
+            figures = (
+                f"{self._shop.sent[pipeline.name]:,}",
+                f"{pipeline.rows:,}",
+                str(status.get("batch") or 0),
+                f"{status.get('rows_per_second') or 0:,.0f}",
+                "" if lag is None else f"{lag:,}",
+            )
+            table.add_row(pipeline.name, f"[{colour}]{state}[/{colour}]", *figures)
         return table
 
+    def have_done(self, counts: Sequence[int]) -> bool:
+        for pipeline in self.all:
+            pipeline.check()
+        return all(pipeline.rows >= count for pipeline, count in zip(self.all, counts, strict=True))
 
-def first_steps(tour: Tour) -> None:
-    tour.chapter(
-        "A broker",
-        "One process, no JVM, nothing to configure. This one has just been started by",
-        "[green]runnel serve --port 0[/green]; any Kafka client in any language can connect to it.",
+    def sent(self) -> list[int]:
+        return [self._shop.sent[pipeline.name] for pipeline in self.all]
+
+    def stop(self) -> None:
+        for pipeline in self.all:
+            pipeline.stop()
+
+
+def a_broker(tour: Tour, broker: RunnelBroker, shop: Shop, visits: int) -> None:
+    tour.chapter("A broker, two topics", "One process, no JVM; any Kafka client can connect to it.")
+    tour.console.print(next(line for line in broker.logs.splitlines() if "is ready" in line))
+    for topic in (ORDERS, CLICKS, COUNTED):
+        tour.type("topic", "create", topic, "--partitions", "2", seconds=0.3)
+    tour.say("A shop on the web sends what its visitors did since this time yesterday:")
+    began = time.monotonic()
+    with tour.console.status("visitors click, and some of them buy"):
+        shop.send_a_day(visits)
+    took_s = time.monotonic() - began
+    tour.result(
+        f"{shop.sent[CLICKS]:,} clicks and {shop.sent[ORDERS]:,} orders, sent in {took_s:.1f} s"
     )
-    print(next(line for line in tour.broker.logs.splitlines() if "is ready" in line))
-    tour.pause(4)
-    tour.chapter("A topic", "A log in four parts. Records with the same key stay in order.")
-    tour.type("topic create orders --partitions 4")
-    tour.type("topic describe orders")
 
 
-def work(tour: Tour, shop: Shop, cooks: list[Cook]) -> None:
+def two_pipelines(tour: Tour, pipelines: Pipelines, shop: Shop) -> None:
     tour.chapter(
-        "A shop and its kitchen",
-        "A shop sends a hundred orders a second. One cook prepares forty.",
-        "What is sent and not done yet is the group's lag:",
+        "Two pipelines",
+        "pipelines/orders.yml: JSON out of the topic orders into a Delta table, every 2 s;",
+        "pipelines/clicks.yml: clicks counted by city in windows of ten minutes, back to a topic.",
     )
+    for pipeline in pipelines.all:
+        tour.show_command(pipeline.arguments)
+        pipeline.start()
     shop.start()
-    cooks[0].start()
-    tour.watch(15, cooks=1)
-    tour.say("Two more cooks join the group, which shares its partitions anew by itself:")
-    for cook in cooks[1:]:
-        cook.start()
-    tour.watch(20, cooks=3)
-    tour.type("group describe kitchen", 6)
+    tour.say(
+        "Spark starts (it brought its own Java, if there was none). Meanwhile, a look at the topic:"
+    )
+    look_at(tour, ORDERS)
+    tour.say("The shop is open; both pipelines follow it:")
+    sent = pipelines.sent()
+    tour.watch(
+        pipelines.picture, lambda: pipelines.have_done(sent), PATIENCE_S, "the first batches"
+    )
+    _go_on(tour, pipelines)
 
 
-def accident(tour: Tour, shop: Shop, cooks: list[Cook]) -> None:
+def an_accident(tour: Tour, broker: RunnelBroker, pipelines: Pipelines) -> None:
     tour.chapter(
         "An accident",
-        "The broker is killed (kill -9) while the shop sends and the cooks work,",
-        "and started again on the same folder. Clients wait and go on by themselves.",
+        "The broker is killed (kill -9) while the shop sends and both pipelines read and write,",
+        "and started again on the same folder. Nobody else is told.",
     )
-    tour.broker.kill()
-    tour.console.print("[red]killed[/red]")
-    tour.pause(2)
+    broker.kill()
+    tour.console.print("[bold red]killed[/bold red]")
+    tour.pause(1)
     began = time.monotonic()
-    tour.broker.start()
-    print(f"ready again after {1000 * (time.monotonic() - began):.0f} ms")
-    tour.watch(10, cooks=3)
-    shop.stop()
-    tour.say("The shop closes; the cooks finish what was ordered.")
-    give_up = time.monotonic() + PATIENCE_S
-    while lost := shop.acknowledged - set().union(*(cook.done for cook in cooks)):
-        if time.monotonic() > give_up:
-            break
-        time.sleep(REFRESH_S)
-    for cook in cooks:
-        cook.stop()
-    print(f"orders acknowledged: {len(shop.acknowledged):,}, lost: {len(lost)}")
-    assert not lost, "this must not happen; please tell us"
-    tour.pause(4)
+    broker.start()
+    tour.result(f"ready again after {1000 * (time.monotonic() - began):.0f} ms")
+    _go_on(tour, pipelines)
 
 
-def on_the_disk(tour: Tour) -> None:
-    folder = tour.broker.data_dir
-    tour.chapter("On the disk", "Kafka's own log format, which can be looked into at any time.")
-    tour.type(f"storage verify {folder} orders")
-    tour.type(f"storage analyze {folder} orders --by json:dish", 8)
-    tour.chapter("Housekeeping", "Every setting of a topic can be changed while it is used.")
-    tour.type("topic alter orders --config retention.ms=86400000 --config compression.type=zstd")
-    tour.type("group delete kitchen --yes", 2)
-    tour.type("topic delete orders --yes", 2)
+def _go_on(tour: Tour, pipelines: Pipelines) -> None:
+    """For some seconds, and until all that was sent before them is done."""
+    sent, until = pipelines.sent(), time.monotonic() + (FAST_LIVE_S if tour.fast else LIVE_S)
+    tour.watch(
+        pipelines.picture,
+        lambda: pipelines.have_done(sent) and time.monotonic() > until,
+        PATIENCE_S,
+        "catching up",
+    )
+
+
+def closing(tour: Tour, shop: Shop, pipelines: Pipelines) -> None:
+    tour.say("", "The shop closes; both pipelines finish what was sent, and are stopped.")
+    shop.close()
+    sent = pipelines.sent()
+    tour.watch(pipelines.picture, lambda: pipelines.have_done(sent), PATIENCE_S, "the rest")
+    pipelines.stop()
+
+
+def picture(tour: Tour, path: Path) -> None:
+    tour.chapter("The day as a picture", "Clicks out of the topic, orders out of the table (UTC):")
+    day = read_day(tour)
+    for name, colour, values in (
+        ("clicks in 10 minutes", BLUE, day.clicks),
+        ("orders in 10 minutes", GREEN, day.orders),
+    ):
+        tour.console.print(name, style="bold")
+        for line in blocks(values, CHART_COLUMNS, CHART_ROWS):
+            tour.console.print(line, style=colour)
+    tour.console.print(hours(day.starts_ms, CHART_COLUMNS), style="dim")
+    city, found = find_out(day)
+    panels = [
+        Panel("clicks in 10 minutes (topic clicks_by_city)", BLUE, day.clicks),
+        Panel("orders in 10 minutes (Delta table)", GREEN, day.orders),
+        Panel(f"orders from {city}", YELLOW, day.orders_of(city)),
+    ]
+    write_svg(path, svg("A day in the shop", day.starts_ms, panels, found))
+    tour.result(f"What went wrong? {found.note}.")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A tour of Runnel in three minutes.")
-    parser.add_argument("--fast", action="store_true", help="without pauses, in a few seconds")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    add = parser.add_argument
+    add("--fast", action="store_true", help="without pauses, and with less data")
+    add("--out", type=Path, default=Path("build/demo"), help="where the picture goes")
+    add("--keep", action="store_true", help="keep the pipelines, the table and their state as well")
+    add("--record", type=Path, help=argparse.SUPPRESS)  # what the terminal shows, as an SVG
     options = parser.parse_args()
     logging.getLogger("runnel.client").setLevel(logging.CRITICAL)  # we know that it was killed
-    with RunnelBroker({"runnel.durability": "interval"}) as broker:
-        os.environ["RUNNEL_BOOTSTRAP_SERVER"] = servers = broker.bootstrap_servers
-        tour = Tour(broker, options.fast)
-        first_steps(tour)
-        shop, cooks = Shop(servers), [Cook(servers, number) for number in (1, 2, 3)]
-        work(tour, shop, cooks)
-        accident(tour, shop, cooks)
-        on_the_disk(tour)
-    tour.chapter(
-        "That was it",
-        "The broker has stopped and its folder is gone. Go on with",
-        "  [green]make run[/green]           a broker of your own on localhost:9092",
-        "  [green]examples/README.md[/green]  small programs, from hello world to exactly-once",
-    )
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="runnel-demo-"))
+        if not options.keep:
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        shutil.copytree(HERE / "pipelines", folder / "pipelines")
+        broker = stack.enter_context(RunnelBroker({"runnel.durability": "interval"}))
+        os.environ["RUNNEL_BOOTSTRAP_SERVER"] = broker.bootstrap_servers
+        tour = Tour(folder, options.fast)
+        shop = Shop(broker.bootstrap_servers, VISITS_PER_S)
+        pipelines = Pipelines(folder, shop)
+        stack.callback(pipelines.stop)
+        a_broker(tour, broker, shop, FAST_VISITS if options.fast else VISITS)
+        two_pipelines(tour, pipelines, shop)
+        if options.record:
+            tour.console.export_text(clear=True)  # the picture begins here
+        an_accident(tour, broker, pipelines)
+        closing(tour, shop, pipelines)
+        account(tour, shop)
+        ask(tour)
+        picture(tour, options.out / "shop.svg")
+        tour.chapter(
+            f"That was it, in {time.monotonic() - tour.began:.0f} s",
+            f"  {options.out / 'shop.svg'}  the day as a picture, larger",
+            "  examples/demo/pipelines/   the two files that did it, and one function",
+            "  docs/pipelines/            every kind of pipeline: `runnel pipeline init --list`",
+            "  make run                   a broker of your own on localhost:9092",
+            f"The folder with the table is {folder}" if options.keep else "All else is gone again.",
+        )
+        if options.record:
+            tour.console.save_svg(str(options.record), title="make demo")
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended
     try:
         main()
     except KeyboardInterrupt:
         sys.exit(130)
+    except RuntimeError as error:
+        sys.exit(f"the demo stopped: {error}")

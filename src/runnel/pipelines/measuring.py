@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
+NO_START = (None, "", "None", "null")  # by way of PySpark
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -75,15 +77,17 @@ def _rows(progress: "StreamingQueryProgress") -> int:
 
 
 def _span(progress: "StreamingQueryProgress") -> int | None:
-    """Offsets of the batch: what is read twice, as for dead letters, is not counted twice."""
+    """At most so many by offsets: what is read twice, as for dead letters, is not counted twice.
+
+    The first batch has no start, nor has a partition that is new: those count from 0.
+    """
     total = 0
     for source in progress.sources:
         try:
-            first = Offsets.of(json.loads(source.startOffset or "")).by_partition
+            start = source.startOffset if source.startOffset not in NO_START else "{}"
+            first = Offsets.of(json.loads(start)).by_partition
             end = Offsets.of(json.loads(source.endOffset or "")).by_partition
         except (ValueError, TypeError, AttributeError):
             return None
-        if not end.keys() <= first.keys():  # the first batch, or a partition that is new
-            return None
-        total += sum(max(0, offset - first[at]) for at, offset in end.items())
+        total += sum(max(0, offset - first.get(at, 0)) for at, offset in end.items())
     return total

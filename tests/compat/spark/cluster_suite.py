@@ -14,15 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from runnel.spark import ingest, session
 from tests.compat.checks import Checks
 from tests.support import spark_reading_cases, spark_streaming_cases, spark_writing_cases
+from tests.support.blocks import blocks_of
 from tests.support.kafka_tools import ROOT, KafkaBroker
 from tests.support.process import PACKAGES, BrokerProcess
+from tests.support.search_path import search_path as commands_in
 from tests.support.spark_cluster import SparkCluster
 from tests.support.spark_stage import PATIENCE_S, Case, Stage
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 CASES = [*spark_reading_cases.CASES, *spark_streaming_cases.CASES, *spark_writing_cases.CASES]
 COUNT = 400
+GUIDES_MASTER = "spark://127.0.0.1:7077"
 
 
 def executors_are_apart(spark: "SparkSession") -> None:
@@ -90,6 +93,38 @@ def to_tables(stage: Stage) -> None:
     assert rows == 3 * COUNT, f"{rows} rows went to the table"
 
 
+def as_the_guide_says(folder: Path, bootstrap: str, master: str) -> None:
+    """The file and the command of docs/pipelines/guide.md, with the address of this cluster."""
+    from deltalake import DeltaTable
+
+    blocks = list(blocks_of(ROOT / "docs/pipelines/guide.md"))
+    (file,) = (block for block in blocks if block.title)
+    (shown,) = (block for block in blocks if block.run_by == "spark-cluster")
+    command, expected = shown.body.removeprefix("$ ").split("\n", 1)
+    assert file.title is not None and GUIDES_MASTER in command, "the page has changed: look here"
+    (folder / file.title).parent.mkdir(parents=True)
+    (folder / file.title).write_text(file.body)
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    for number in range(1000):
+        producer.produce("orders", f'{{"id": {number}, "city": "Porto", "amount": 1.5}}')
+    for _ in range(2):
+        producer.produce("orders", "no order")
+    assert producer.flush(30) == 0
+    search_path = commands_in(folder / "bin")
+    done = subprocess.run(
+        ["bash", "-c", command.replace(GUIDES_MASTER, master)],
+        cwd=folder,
+        env={**os.environ, "RUNNEL_BOOTSTRAP_SERVER": bootstrap, "PATH": search_path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S * 4,
+    )
+    assert done.returncode == 0 and done.stdout == expected, f"{done.stdout}\n{done.stderr}"
+    table = DeltaTable(str(folder / "lake/orders")).to_pyarrow_table()
+    assert sorted(table["id"].to_pylist()) == list(range(1000))
+
+
 def run(case: Case, stage: Stage) -> None:
     case.run(stage)
 
@@ -105,6 +140,11 @@ def main() -> None:
             broker = KafkaBroker(folder / "data")
         stack.enter_context(broker)
         cluster = stack.enter_context(SparkCluster(folder / "cluster", environ=path))
+        # First: an application takes all cores of this cluster as long as it runs.
+        checks.check(
+            "a pipeline, as docs/pipelines/guide.md has it",
+            lambda: as_the_guide_says(folder / "guide", broker.bootstrap, cluster.master),
+        )
         spark = session(
             "cluster",
             master=cluster.master,
