@@ -82,9 +82,12 @@ class SegmentWriter:
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        """What is not finished goes; nothing happens to what is."""
         self._database.close()
-        if failure[0] is not None:
-            self._path.unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
 
     @property
     def lines(self) -> int:
