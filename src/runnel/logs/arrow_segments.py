@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "value")
-MADE_SCHEMA: Final = (
-    "topic string, file string, partition int, start bigint, end bigint, lines bigint,"
-    " size_bytes bigint, min_ms bigint, max_ms bigint"
-)
 
 
 class Made(NamedTuple):
@@ -29,20 +25,6 @@ class Made(NamedTuple):
 
     topic: str
     info: SegmentInfo
-
-
-class SegmentTask:
-    """Called by `mapInArrow` in a task; its rows are those of MADE_SCHEMA."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
-
-        for made in segments_of(batches, Path(self._root)):
-            row = {"topic": made.topic, **made.info._asdict()}
-            yield pa.RecordBatch.from_pylist([row], schema=_schema())
 
 
 def segments_of(batches: "Iterator[pa.RecordBatch]", root: Path) -> Iterator[Made]:
@@ -136,11 +118,3 @@ def _is_one(batch: "pa.RecordBatch", start: int) -> bool:
         pc.all(pc.equal(column, column[0])).as_py()
         for column in (rest.column("partition"), rest.column("topic"))
     )
-
-
-def _schema() -> "pa.Schema":
-    import pyarrow as pa
-
-    kinds = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
-    fields = [field.strip().split(" ") for field in MADE_SCHEMA.split(",")]
-    return pa.schema([(name, kinds[kind]) for name, kind in fields])

@@ -10,6 +10,7 @@ KINDS: Final = {
     "cdc": "runnel.pipelines.kinds.cdc:KIND",
     "dedup": "runnel.pipelines.kinds.dedup:KIND",
     "lag-history": "runnel.pipelines.kinds.lag_history:KIND",
+    "log-index": "runnel.pipelines.kinds.log_index:KIND",
     "replay": "runnel.pipelines.kinds.replay:KIND",
     "sessions": "runnel.pipelines.kinds.sessions:KIND",
     "storage": "runnel.pipelines.kinds.storage:KIND",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from runnel.client.admin import EARLIEST, list_offsets
 from runnel.client.cluster import ClientError, Cluster, RefusedError, addresses_of
-from runnel.logs.arrow_segments import COLUMNS, MADE_SCHEMA, SegmentTask
+from runnel.logs.arrow_segments import COLUMNS, segments_of
 from runnel.logs.index import DEFAULT_FOLDER, Index
 from runnel.logs.segment import SegmentInfo
 from runnel.pipelines.kind import Flow, Kind, Option, Problem, Report, Run, Spec, Stream
@@ -14,6 +14,7 @@ from runnel.pipelines.reading import input_stream
 from runnel.spark import steps
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 TEMPLATE = """\
@@ -34,6 +35,10 @@ options:
 
 every: 1 minute                    # once; continuous
 """
+MADE_SCHEMA = (
+    "topic string, file string, partition int, start bigint, end bigint, lines bigint,"
+    " size_bytes bigint, min_ms bigint, max_ms bigint"
+)
 OPTIONS = (
     Option("index", "text", "the folder that holds the indexes, one per topic", DEFAULT_FOLDER),
     Option(
@@ -73,6 +78,24 @@ def root_of(spec: Spec) -> Path:
     return spec.root / Path(spec.options.text("index")).expanduser()
 
 
+class SegmentTask:
+    """Called by `mapInArrow` in a task: rows to segments, of which it tells by MADE_SCHEMA."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        kinds = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
+        fields = [field.strip().split(" ") for field in MADE_SCHEMA.split(",")]
+        schema = pa.schema([(name, kinds[kind]) for name, kind in fields])
+        for made in segments_of(batches, Path(self._root)):
+            steps.reached("segment written")
+            row = {"topic": made.topic, **made.info._asdict()}
+            yield pa.RecordBatch.from_pylist([row], schema=schema)
+
+
 class _Batches:
     """What the driver does: Spark's tasks write segments, this puts them into the index."""
 
@@ -81,9 +104,9 @@ class _Batches:
         self._topic_ids: dict[str, str] = {}
 
     def index(self, rows: "DataFrame", batch: int) -> None:
-        """Again with the same rows after a crash: then they are in the index already, or are not."""
-        made = rows.mapInArrow(SegmentTask(str(self._root)), MADE_SCHEMA).collect()  # type: ignore[arg-type]  # a callable
-        steps.reached("segments written")
+        """May be called again with the same rows, after a crash: what is there is left out."""
+        made = rows.mapInArrow(SegmentTask(str(self._root)), MADE_SCHEMA).collect()
+        steps.reached("all segments written")
         by_topic: dict[str, list[SegmentInfo]] = {}
         for topic, *info in made:
             by_topic.setdefault(topic, []).append(SegmentInfo(*info))
