@@ -24,7 +24,7 @@ name: NAME
 kind: log-index
 
 from:
-  topic: app-logs                  # or topics: [a, b], or pattern: ".*-logs"
+  topic: NAME                      # or topics: [a, b], or pattern: ".*-logs"
   bootstrap: ${RUNNEL_BOOTSTRAP_SERVER:-localhost:9092}
   start: earliest
   on_data_loss: skip               # lines that have expired before they were indexed are gone
