@@ -1,6 +1,7 @@
 """What Runnel's source must reach beside Spark's connector, in one run on the same data."""
 
 from bench.goals import By, Goal, at_least, at_most
+from bench.spark.log_cells import INDEXING, SEARCH
 from bench.spark.pipeline_cells import FILES, FRESHNESS
 
 SPARK_GOALS: tuple[Goal, ...] = (
@@ -24,4 +25,6 @@ SPARK_GOALS: tuple[Goal, ...] = (
     at_most("ListOffsets requests per batch, 1,000 partitions", 1.0, by=By.AMOUNT),
     at_most(FRESHNESS, 5.0, by=By.AMOUNT),
     at_most(FILES, 50.0, by=By.AMOUNT),
+    at_most(SEARCH, 1.0, by=By.AMOUNT),
+    Goal(INDEXING, True, 50_000, 100_000, By.AMOUNT),
 )

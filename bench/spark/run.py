@@ -28,6 +28,7 @@ from bench.progress import shown
 from bench.report import Failure, Outcome, Row
 from bench.spark import data
 from bench.spark.goals import SPARK_GOALS
+from bench.spark.log_cells import LOG_CELLS
 from bench.spark.model import QUICK, TARGETS, Cell, Scale, Stage, Topic
 from bench.spark.pipeline_cells import PIPELINE_CELLS
 from bench.spark.scan_cells import SCAN_CELLS, scanned
@@ -41,7 +42,7 @@ ROUNDS, QUICK_ROUNDS = 3, 2
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 BUSY_ABOVE = 0.5
 EXPECTED = (AssertionError, OSError, PySparkException, Py4JError)
-CELLS: tuple[Cell, ...] = (*SCAN_CELLS, *STREAM_CELLS, *SINK_CELLS, *PIPELINE_CELLS)
+CELLS: tuple[Cell, ...] = (*SCAN_CELLS, *STREAM_CELLS, *SINK_CELLS, *PIPELINE_CELLS, *LOG_CELLS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 from struct import Struct
@@ -10,51 +11,58 @@ from typing import Final
 from runnel.logs.filters import LogRecord
 from runnel.native.compression import Compression, compress, decompress
 
-BLOCK_LINES: Final = 512
-BLOCK_BYTES: Final = 256 << 10  # of values; one larger record is a block by itself
+BLOCK_LINES: Final = 256  # a search looks at one of them and has to decompress all
+BLOCK_BYTES: Final = 128 << 10  # of values; one larger record is a block by itself
 BLOCK_BYTES_MAX: Final = 1 << 30
 _COUNT: Final = Struct("<I")
 
 
 def packed(records: Sequence[LogRecord]) -> bytes:
-    """Offsets, timestamps and lengths in columns, then the values: like stands beside like."""
-    columns = [
+    """Offsets, timestamps and ends in columns, then the values: like stands beside like."""
+    values = [record.value for record in records]
+    columns = (
         array("q", [record.offset for record in records]),
         array("q", [record.timestamp_ms for record in records]),
-        array("I", [len(record.value) for record in records]),
-    ]
-    values = [record.value for record in records]
-    payload = b"".join([_COUNT.pack(len(records)), *(_little(part) for part in columns), *values])
-    return bytes(compress(Compression.ZSTD, payload, None))
+        array("q", accumulate(map(len, values), initial=0)),
+    )
+    for column in columns:
+        _swap(column)
+    head = [_COUNT.pack(len(records)), *(column.tobytes() for column in columns)]
+    return bytes(compress(Compression.ZSTD, b"".join([*head, *values]), None))
 
 
-def unpacked(data: bytes, partition: int) -> list[LogRecord]:
-    """Raises RunnelError for bytes that are no block."""
-    payload = memoryview(decompress(Compression.ZSTD, data, BLOCK_BYTES_MAX))
-    (count,) = _COUNT.unpack_from(payload)
-    at = _COUNT.size
-    columns: list[array[int]] = []
-    for kind in ("q", "q", "I"):
-        column = array(kind)
-        size = column.itemsize * count
-        column.frombytes(payload[at : at + size])
-        columns.append(_native(column))
-        at += size
-    offsets, stamps, lengths = columns
-    ends = list(accumulate(lengths, initial=at))
-    return [
-        LogRecord(partition, offsets[row], stamps[row], bytes(payload[ends[row] : ends[row + 1]]))
-        for row in range(count)
-    ]
+class Block:
+    """Decompressed; records are made of it when they are asked for."""
+
+    def __init__(self, data: bytes, partition: int) -> None:
+        """Raises RunnelError or ValueError for bytes that are no block."""
+        payload = memoryview(decompress(Compression.ZSTD, data, BLOCK_BYTES_MAX))
+        (count,) = _COUNT.unpack_from(payload)
+        columns = array("q")
+        size = columns.itemsize * (3 * count + 1)
+        columns.frombytes(payload[_COUNT.size : _COUNT.size + size])
+        _swap(columns)
+        self._offsets, self._stamps_ms = columns[:count], columns[count : 2 * count]
+        self._ends = columns[2 * count :]
+        self._values = payload[_COUNT.size + size :]
+        self._partition = partition
+        if len(self._ends) != count + 1 or self._ends[-1] != len(self._values):
+            raise ValueError("lengths that contradict each other")
+
+    def record(self, offset: int) -> LogRecord:
+        return self._at(bisect_left(self._offsets, offset))
+
+    def records(self, low: int, high: int) -> list[LogRecord]:
+        """Those with low <= offset < high, in order."""
+        first, end = bisect_left(self._offsets, low), bisect_left(self._offsets, high)
+        return [self._at(row) for row in range(first, end)]
+
+    def _at(self, row: int) -> LogRecord:
+        value = bytes(self._values[self._ends[row] : self._ends[row + 1]])
+        return LogRecord(self._partition, self._offsets[row], self._stamps_ms[row], value)
 
 
-def _little(column: "array[int]") -> bytes:
+def _swap(column: "array[int]") -> None:
+    """Files have the lowest byte first, whatever machine this is."""
     if sys.byteorder == "big":
         column.byteswap()
-    return column.tobytes()
-
-
-def _native(column: "array[int]") -> "array[int]":
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column

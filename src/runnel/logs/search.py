@@ -1,7 +1,9 @@
 """Finding lines: the newest that match, in the index and in the topic beyond it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from typing import Final, NamedTuple
 
 from runnel.logs.corpus import Advance, Corpus, Piece
@@ -40,7 +42,7 @@ def search(
     context: tuple[int, int] = (0, 0),
     advance: Advance = lambda offsets: None,
 ) -> Searched:
-    """The newest `limit` lines that match, the newest of a partition being its last.
+    """The newest `limit` lines that match: each partition from its end, by the time of the lines.
 
     `context` is how many lines before and after each are wanted as well. Raises LogIndexError,
     and what the source raises.
@@ -62,9 +64,7 @@ def _searched(
     advance: Advance,
 ) -> Searched:
     began = time.perf_counter()
-    hits: list[Hit] = []
     indexed_lines = scanned = to_scan = 0
-    is_cut = False
 
     def looked_at(offsets: int) -> None:
         nonlocal scanned
@@ -72,42 +72,39 @@ def _searched(
         advance(scanned)
 
     with Corpus(index, source) as corpus:
+        newest_first: list[Iterator[Hit]] = []
         for partition, span in corpus.wanted(filters).items():
             pieces = corpus.pieces(partition, span)
             indexed_lines += sum(_lines(piece) for piece in pieces)
             to_scan += sum(
                 piece.span.end - piece.span.start for piece in pieces if piece.segment is None
             )
-            found = _of_partition(corpus, filters, partition, pieces, limit + 1, looked_at)
-            is_cut = is_cut or len(found) > limit
-            hits += found[:limit]
-        hits.sort(
-            key=lambda hit: (hit.record.timestamp_ms, hit.record.partition, hit.record.offset)
-        )
-        kept = hits[-limit:]
-        groups = _groups(corpus, kept, *context) if any(context) else []
+            newest_first.append(_matches(corpus, filters, partition, pieces, limit + 1, looked_at))
+        found = list(islice(merge(*newest_first, key=_place, reverse=True), limit + 1))
+        hits = sorted(found[:limit], key=_place)
+        groups = _groups(corpus, hits, *context) if any(context) else []
     seconds = time.perf_counter() - began
-    is_cut = is_cut or len(hits) > limit
-    return Searched(kept, is_cut, indexed_lines, scanned, to_scan, seconds, groups)
+    return Searched(hits, len(found) > limit, indexed_lines, scanned, to_scan, seconds, groups)
 
 
-def _of_partition(
+def _matches(
     corpus: Corpus,
     filters: Filters,
     partition: int,
     pieces: Sequence[Piece],
-    limit: int,
+    keep: int,
     advance: Advance,
-) -> list[Hit]:
-    found: list[Hit] = []
+) -> Iterator[Hit]:
+    """Of one partition, from its end backwards, found as they are asked for."""
     for piece in reversed(pieces):
-        for record in corpus.backwards(filters, piece, partition, limit, advance):
+        for record in corpus.backwards(filters, piece, partition, keep, advance):
             line = filters.found(record)
             if line is not None:
-                found.append(Hit(record, line))
-                if len(found) == limit:
-                    return found
-    return found
+                yield Hit(record, line)
+
+
+def _place(hit: Hit) -> tuple[int, int, int]:
+    return hit.record.timestamp_ms, hit.record.partition, hit.record.offset
 
 
 def _lines(piece: Piece) -> int:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from struct import error as StructError
 from typing import Any, Final, NamedTuple, Self
 
 from runnel.errors import RunnelError
-from runnel.logs.blocks import BLOCK_BYTES, BLOCK_LINES, packed, unpacked
+from runnel.logs.blocks import BLOCK_BYTES, BLOCK_LINES, Block, packed
 from runnel.logs.filters import Filters, LogRecord, searched
 from runnel.logs.lines import parsed
 from runnel.logs.match import expression_of, origin_of
@@ -204,8 +205,7 @@ class Segment:
                 yield self.record(offset)
 
     def record(self, offset: int) -> LogRecord:
-        records = self._block(self._first_of_block(offset))
-        return next(record for record in records if record.offset == offset)
+        return self._block(self._first_of_block(offset)).record(offset)
 
     def before(self, offset: int, count: int) -> list[LogRecord]:
         """The last so many lines before an offset, in order."""
@@ -229,7 +229,7 @@ class Segment:
         """All lines from an offset on."""
         query = "SELECT first FROM blocks WHERE next > ? ORDER BY first"
         for (first,) in self._asked(query, (start,)):
-            yield from (record for record in self._block(first) if record.offset >= start)
+            yield from self._block(first).records(start, self.info.end)
 
     def _spans(self, filters: Filters, low: int, high: int) -> list[tuple[int, int]]:
         """Offsets of blocks in which a time may lie, from the first to the last of them."""
@@ -244,20 +244,18 @@ class Segment:
     def _backwards(self, low: int, high: int) -> Iterator[LogRecord]:
         query = "SELECT first FROM blocks WHERE first < ? AND next > ? ORDER BY first DESC"
         for (first,) in self._asked(query, (high, low)):
-            for record in reversed(self._block(first)):
-                if low <= record.offset < high:
-                    yield record
+            yield from reversed(self._block(first).records(low, high))
 
     def _first_of_block(self, offset: int) -> int:
         query = "SELECT max(first) FROM blocks WHERE first <= ?"
         ((first,),) = self._asked(query, (offset,))
         return int(first)
 
-    def _read_block(self, first: int) -> list[LogRecord]:
+    def _read_block(self, first: int) -> Block:
         ((data,),) = self._asked("SELECT data FROM blocks WHERE first = ?", (first,))
         try:
-            return unpacked(data, self.info.partition)
-        except (RunnelError, ValueError) as error:
+            return Block(data, self.info.partition)
+        except (RunnelError, ValueError, StructError) as error:
             raise self._damaged(error) from error
 
     def _asked(self, query: str, values: Sequence[object]) -> "Iterator[Any]":
