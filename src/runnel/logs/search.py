@@ -1,7 +1,7 @@
 """Finding lines: the newest that match, in the index and in the topic beyond it."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Final, NamedTuple
@@ -72,7 +72,7 @@ def _searched(
         advance(scanned)
 
     with Corpus(index, source) as corpus:
-        newest_first: list[Iterator[Hit]] = []
+        newest_first: list[Generator[Hit]] = []
         for partition, span in corpus.wanted(filters).items():
             pieces = corpus.pieces(partition, span)
             indexed_lines += sum(_lines(piece) for piece in pieces)
@@ -81,6 +81,8 @@ def _searched(
             )
             newest_first.append(_matches(corpus, filters, partition, pieces, limit + 1, looked_at))
         found = list(islice(merge(*newest_first, key=_place, reverse=True), limit + 1))
+        for matches in newest_first:  # before the files that they read are closed
+            matches.close()
         hits = sorted(found[:limit], key=_place)
         groups = _groups(corpus, hits, *context) if any(context) else []
     seconds = time.perf_counter() - began
@@ -94,7 +96,7 @@ def _matches(
     pieces: Sequence[Piece],
     keep: int,
     advance: Advance,
-) -> Iterator[Hit]:
+) -> Generator[Hit]:
     """Of one partition, from its end backwards, found as they are asked for."""
     for piece in reversed(pieces):
         for record in corpus.backwards(filters, piece, partition, keep, advance):

@@ -180,6 +180,20 @@ def test_the_index_alone(tmp_path: Path) -> None:
     assert offsets(found) == [7, 8, 9]
 
 
+def test_partitions_are_merged_by_time(tmp_path: Path) -> None:
+    index = Index(tmp_path, "logs")
+    index.folder.mkdir(parents=True)
+    for partition in range(3):
+        with SegmentWriter(index.folder, partition, 0) as writer:
+            writer.add(
+                LogRecord(partition, at, at * 10 + partition, b"some line") for at in range(2000)
+            )
+            index.commit([writer.finish(2000)])
+    found = search(Filters(parse("line")), index=index, source=None, limit=4)
+    assert [hit.record.timestamp_ms for hit in found.hits] == [19982, 19990, 19991, 19992]
+    assert found.is_cut and found.indexed_lines == 6000
+
+
 def test_what_the_topic_has_deleted_is_not_found(tmp_path: Path) -> None:
     records, index = lines(30), Index(tmp_path, "logs")
     for start in (0, 10, 20):
