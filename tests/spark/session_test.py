@@ -1,10 +1,10 @@
 """The session that `runnel.spark.session` makes, as a program sees it."""
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
 from runnel.spark import session
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 def test_workers_run_in_this_interpreter(spark: "SparkSession") -> None:
     def interpreter(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         import pyarrow
+        import pyspark
 
         for _ in batches:
-            yield pyarrow.RecordBatch.from_pydict({"python": [sys.executable]})
+            found = {"python": [sys.executable], "pyspark": [pyspark.__file__]}
+            yield pyarrow.RecordBatch.from_pydict(found)
 
-    rows = spark.range(1).mapInArrow(interpreter, "python string").collect()
-    assert {row.python for row in rows} == {os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    columns = "python string, pyspark string"
+    (row,) = spark.range(1, numPartitions=1).mapInArrow(interpreter, columns).collect()
+    assert (row.python, row.pyspark) == (sys.executable, pyspark.__file__), "not out of a zip"
 
 
 def test_settings_are_those_for_topics(spark: "SparkSession") -> None:

@@ -162,7 +162,6 @@ class Harness:
             steps.VARIABLE: hook.HOOK,
             hook.FOLDER_VARIABLE: str(self.folder),
             "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}",
-            "PYSPARK_PYTHON": sys.executable,
         }
         with (self.folder / "program.log").open("ab") as log:
             self._process = subprocess.Popen(

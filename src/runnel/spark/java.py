@@ -9,7 +9,6 @@ argument; to Spark it is a `JAVA_HOME` like any other.
 `JAVA_HOME=$(python -m runnel.spark.java) spark-submit ...`
 """
 
-import hashlib
 import logging
 import os
 import re
@@ -17,10 +16,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from runnel.spark.scripts import script_named
 
 OLDEST = 17
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
@@ -123,42 +123,13 @@ def _packaged() -> Java | None:
 
 
 def _wrapper_home(java: Path) -> Path:
-    """A folder with the script in it. Named by what the script says, so it never needs a change."""
     script = _SCRIPT.format(module=MISSING_MODULE, java=shlex.quote(str(java)))
-    digest = hashlib.sha256(script.encode()).hexdigest()[:16]
-    for cache in _cache_folders():
-        program = cache / f"java-{digest}" / "bin" / "java"
-        try:
-            _write_once(program, script)
-        except OSError as error:
-            log.debug("cannot use %s: %s", cache, error)
-            continue
-        return program.parent.parent
-    raise SparkSetupError(
-        "no folder for a script of 200 bytes: set XDG_CACHE_HOME to one that can be written"
-    )
-
-
-def _cache_folders() -> Iterator[Path]:
-    """Those of this user; a container may have no home that can be written."""
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runnel"
-    yield Path(tempfile.gettempdir()) / f"runnel-{os.getuid()}"
-
-
-def _write_once(program: Path, script: str) -> None:
-    """Renamed into place: another process may be starting Spark at the same moment."""
-    cache = program.parents[2]
-    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if cache.stat().st_uid != os.getuid():
-        raise PermissionError(f"{cache} belongs to somebody else")
-    if program.is_file() and os.access(program, os.X_OK) and program.read_text() == script:
-        return
-    program.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=program.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(script)
-    Path(name).chmod(0o755)
-    Path(name).replace(program)
+    program = script_named("java", script)
+    if program is None:
+        raise SparkSetupError(
+            "no folder for a script of 200 bytes: set XDG_CACHE_HOME to one that can be written"
+        )
+    return program.parent.parent
 
 
 if __name__ == "__main__":

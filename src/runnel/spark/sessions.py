@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runnel.spark.java import SparkSetupError, find_java
+from runnel.spark.workers import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,7 +139,8 @@ def _prepare_environment(is_local: bool) -> None:
     """Workers run in this very interpreter: `python3` of the PATH may have no pyspark at all."""
     if is_local:  # else Spark warns of a host name that leads back to this machine
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = worker_python() if is_local else sys.executable
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started the JVM
         os.environ["JAVA_HOME"] = str(find_java().home)
