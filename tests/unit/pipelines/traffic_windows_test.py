@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from runnel.arrow.errors import OptionError
 from runnel.pipelines.streams.traffic_windows import (
     OTHERS,
     PartitionWindows,
@@ -77,6 +78,12 @@ def test_open_windows_are_told_when_they_change() -> None:
     assert changed == {5000}
     assert list(windows.still_open(changed)) == [Traffic(5000, None, 2, 30, 10, 20, 0, False)]
     assert list(windows.closed()) == []
+
+
+def test_windows_of_another_length_do_not_go_on() -> None:
+    kept = PartitionWindows(RULES).dump()
+    with pytest.raises(OptionError, match="window was 1 s before"):
+        PartitionWindows.load(RULES._replace(window_ms=2000), kept)
 
 
 def test_sizes_are_rounded_up_by_less_than_one_in_256() -> None:

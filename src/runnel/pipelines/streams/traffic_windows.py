@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from runnel.arrow.errors import OptionError
+from runnel.pipelines.units import span_text
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -73,7 +76,6 @@ class PartitionWindows:
     ) -> set[int]:
         """The windows that have changed."""
         import numpy as np
-        import pandas as pd
 
         if not len(timestamps_ms):
             return set()
@@ -81,26 +83,18 @@ class PartitionWindows:
         before = newest[:-1]
         is_late = timestamps_ms < before - self._rules.late_after_ms
         came_ms = np.where(is_late, before, timestamps_ms)
-        frame = pd.DataFrame(
-            {
-                "window": came_ms - came_ms % self._rules.window_ms,
-                "label": np.asarray(labels, dtype=object),
-                "late": is_late,
-                "size": rounded(sizes),
-                "bytes": sizes,
-            }
-        )
-        groups = frame.groupby(["window", "label", "late", "size"], dropna=False, sort=False)
-        found = groups["bytes"].agg(["count", "sum"]).reset_index()  # in the order of offsets
-        for window, label, late, size, count, bytes_ in found.itertuples(index=False, name=None):
-            cell = self._cell(window, label if isinstance(label, str) else None)
+        windows_ms = came_ms - came_ms % self._rules.window_ms
+        for window_ms, label, late, size, count, bytes_ in _groups(
+            windows_ms, labels, is_late, sizes
+        ):
+            cell = self._cell(window_ms, label)
             if late:
                 cell.late += count
             else:
                 cell.bytes += bytes_
                 cell.sizes[size] += count
         self._newest_ms = int(newest[-1])
-        return set(frame["window"].unique().tolist())
+        return set(np.unique(windows_ms).tolist())
 
     def closed(self) -> Iterator[Traffic]:
         """The rows of windows to which nothing can be added any more; they are forgotten."""
@@ -122,13 +116,20 @@ class PartitionWindows:
             for window_ms, found in self._open.items()
             for label, cell in found.items()
         ]
-        return json.dumps([VERSION, self._newest_ms, cells], separators=(",", ":"))
+        whole = [VERSION, self._rules.window_ms, self._newest_ms, cells]
+        return json.dumps(whole, separators=(",", ":"))
 
     @classmethod
     def load(cls, rules: Rules, text: str) -> "PartitionWindows":
-        version, newest_ms, cells = json.loads(text)
+        """Raises OptionError for windows of another length, which cannot go on as these."""
+        version, window_ms, newest_ms, cells = json.loads(text)
         if version != VERSION:
-            raise ValueError(f"the state is of version {version}, and {VERSION} is known")
+            raise OptionError(f"the state is of version {version}, and {VERSION} is known")
+        if window_ms != rules.window_ms:
+            raise OptionError(
+                f"options.window was {span_text(window_ms)} before, and the windows that are open"
+                " are of that length: set it so again, or begin anew with 'runnel pipeline reset'"
+            )
         found = cls(rules)
         found._newest_ms = newest_ms
         for window_ms, label, bytes_, late, sizes in cells:
@@ -144,6 +145,40 @@ class PartitionWindows:
                 label = OTHERS
             cell = window.setdefault(label, _Cell())
         return cell
+
+
+def _groups(
+    windows_ms: "NDArray[np.int64]",
+    labels: "pd.Series",
+    is_late: "NDArray[np.bool_]",
+    sizes: "NDArray[np.int64]",
+) -> "Iterator[tuple[int, str | None, bool, int, int, int]]":
+    """Window, label, lateness, rounded size; how many records; their bytes. As they first come."""
+    import numpy as np
+    import pandas as pd
+
+    window_codes, windows = pd.factorize(windows_ms)
+    label_codes, names = pd.factorize(labels)  # -1 for none
+    size_codes, rounds = pd.factorize(rounded(sizes))
+    codes = window_codes.astype(np.int64) * (len(names) + 1) + label_codes + 1
+    codes = (codes * 2 + is_late) * len(rounds) + size_codes
+    _, first, whose, counts = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    bytes_ = np.zeros(len(first), dtype=np.int64)
+    np.add.at(bytes_, whose, sizes)
+    order = np.argsort(first)
+    rows = first[order]
+    for window, label, late, size, count, total in zip(
+        windows[window_codes[rows]].tolist(),
+        label_codes[rows].tolist(),
+        is_late[rows].tolist(),
+        rounds[size_codes[rows]].tolist(),
+        counts[order].tolist(),
+        bytes_[order].tolist(),
+        strict=True,
+    ):
+        yield window, None if label < 0 else str(names[label]), late, size, count, total
 
 
 def rounded(sizes: "NDArray[np.int64]") -> "NDArray[np.int64]":
