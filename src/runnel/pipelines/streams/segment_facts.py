@@ -203,7 +203,7 @@ def hashes(column: BinaryColumn, rows: int) -> "NDArray[np.int64]":
 
     buffers = [pa.py_buffer(part) for part in (column.validity, column.offsets, column.data)]
     values = pa.Array.from_buffers(pa.binary(), rows, buffers).to_numpy(zero_copy_only=False)
-    found: NDArray[np.int64] = pd.util.hash_array(values).view(np.int64)
+    found: NDArray[np.int64] = pd.util.hash_array(values, categorize=False).view(np.int64)
     return found
 
 
