@@ -58,8 +58,10 @@ def test_a_file_is_written_and_what_it_says_is_good(
     kinds = {row["kind"] for row in runnel("pipeline", "init", "--list", "--json").json}
     assert "table" in kinds
     for kind in sorted(kinds):
-        runnel("pipeline", "init", f"my-{kind}", "--template", kind, "--topic", "orders")
+        runnel("pipeline", "init", f"my-{kind}", "--template", kind, "--topic", "my-topic")
         assert runnel.inside("pipeline", "validate", f"my-{kind}", "--offline").status == 0
+    for name in ("table", "dedup"):
+        assert "topic: my-topic" in (folder / f"pipelines/my-{name}.yml").read_text()
     assert "is there already; --force" in refused(runnel, "init", "my-table").err
     assert "did you mean table?" in refused(runnel, "init", "x", "-t", "tabel").err
     assert "no name for a pipeline" in refused(runnel, "init", "a/b").err

@@ -69,7 +69,7 @@ def init(
     ] = False,
     topic: Annotated[
         str | None,
-        typer.Option("--topic", metavar="TOPIC", help="What it reads; NAME unless told."),
+        typer.Option("--topic", metavar="TOPIC", help="What it reads, instead of the example."),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Write over files that are there.")
@@ -95,7 +95,7 @@ def init(
     elif declarative:
         pipeline_declarative.init(name, topic, bootstrap)
     else:
-        pipeline_init.write(name, template, topic or name, force=force)
+        pipeline_init.write(name, template, topic, force=force)
 
 
 @app.command(name="list", epilog=examples("runnel pipeline list", "runnel pipeline list --json"))

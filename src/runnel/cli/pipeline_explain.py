@@ -26,7 +26,9 @@ def explain(given: str, state_dir: Path | None, *, spark: bool, as_json: bool) -
         return
     width = max(len(name) for name, _ in lines) + 2
     for name, text in lines:
-        filled = textwrap.wrap(spec.hidden(text), WIDTH - width) or [""]
+        filled = textwrap.wrap(
+            spec.hidden(text), WIDTH - width, break_on_hyphens=False, break_long_words=False
+        )
         show_line(f"{name:<{width}}{filled[0]}")
         for more in filled[1:]:
             show_line(" " * width + more)

@@ -1,9 +1,12 @@
 """`runnel pipeline init`: a commented file to begin with."""
 
+import re
 from pathlib import Path
 
 from runnel.cli.output import CommandError, note, show_json, show_line, show_table
 from runnel.cli.pipeline_files import FOLDER, is_name
+
+_TOPIC = re.compile(r"^(from:\n(?:[ #].*\n)*? +topic: )\S+", re.MULTILINE)
 
 
 def show_kinds(*, as_json: bool) -> None:
@@ -16,7 +19,7 @@ def show_kinds(*, as_json: bool) -> None:
         show_table(["kind", "what it does"], [[kind.name, kind.summary] for kind in found])
 
 
-def write(name: str, template: str, topic: str, *, force: bool) -> None:
+def write(name: str, template: str, topic: str | None, *, force: bool) -> None:
     from runnel.config.registry import suggestion
     from runnel.pipelines import kinds
 
@@ -30,7 +33,10 @@ def write(name: str, template: str, topic: str, *, force: bool) -> None:
     kind = kinds.find(template)
     FOLDER.mkdir(exist_ok=True)
     file = FOLDER / f"{name}.yml"
-    _written(file, kind.template.replace("TOPIC", topic).replace("NAME", name), force=force)
+    text = kind.template
+    if topic is not None:
+        text = _TOPIC.sub(lambda found: found[1] + topic, text, count=1)
+    _written(file, text.replace("NAME", name), force=force)
     if kind.python:
         _written(FOLDER / "transforms.py", kind.python, force=force)
     show_line(f"wrote {file}")

@@ -63,9 +63,9 @@ def drawn(status: "Status", asked_to_stop: int = 0) -> RenderableType:
     return table
 
 
-def fields_of(status: "Status") -> dict[str, str]:
+def fields_of(status: "Status", now: float | None = None) -> dict[str, str]:
     """For people, in the order in which they look."""
-    now = time.time()
+    now = time.time() if now is None else now
     since = status.started_at
     fields = {
         "pipeline": f"{status.name} ({status.kind}), {status.every}",

@@ -3,12 +3,13 @@
 import ast
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from runnel.arrow.errors import OptionError, SourceError
 from runnel.pipelines.kind import Problem
 from runnel.pipelines.reading import source_options
-from runnel.pipelines.spec import Spec
+from runnel.pipelines.spec import Decode, Spec
 from runnel.pipelines.starting import start_options
 from runnel.pipelines.writing import table_options
 
@@ -44,6 +45,8 @@ def _source(spec: Spec) -> Iterator[Problem]:
 
     if not (spec.source.topics or spec.source.pattern):
         return
+    if spec.decode.format == "json" and not spec.decode.schema:  # its kind finds it out
+        spec = replace(spec, decode=Decode())
     try:
         stream_options(source_options(spec, spec.name))
     except (OptionError, ValueError) as error:
@@ -94,7 +97,7 @@ def _topics(spec: Spec) -> Iterator[Problem]:
     from runnel.spark.reads.options import stream_options
 
     try:
-        options = stream_options(source_options(spec, spec.name))
+        options = stream_options(source_options(replace(spec, decode=Decode()), spec.name))
         logs = open_logs(options)
         try:
             found = assignment(logs, options.subscription, must_exist=False)

@@ -1,11 +1,12 @@
 """A pipeline's plan in words: what is read, what becomes of it, what holds, where state lies."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from runnel.pipelines import dead_letters, kinds, origin
 from runnel.pipelines.checkpoint import reached
 from runnel.pipelines.home import Home
-from runnel.pipelines.spec import CONTINUOUS, ONCE, Spec
+from runnel.pipelines.spec import CONTINUOUS, ONCE, Spec, shown
 
 
 def explain(spec: Spec, home: Home) -> Iterator[tuple[str, str]]:
@@ -35,7 +36,7 @@ def explain(spec: Spec, home: Home) -> Iterator[tuple[str, str]]:
 def _reads(spec: Spec) -> str:
     source = spec.source
     if source.table:
-        return f"the table {source.table}"
+        return f"the table {_shown(source.table)}"
     if source.pattern:
         what = f"every topic that matches {source.pattern}"
     elif source.topics:
@@ -67,7 +68,7 @@ def _writes(spec: Spec) -> str:
     if spec.to.topic:
         return f"topic {spec.to.topic} at {spec.to.bootstrap}, in transactions"
     apart = f", files apart by {', '.join(spec.to.partition_by)}" if spec.to.partition_by else ""
-    return f"the {spec.to.format or 'delta'} table {spec.to.table}{apart}"
+    return f"the {spec.to.format or 'delta'} table {_shown(spec.to.table)}{apart}"
 
 
 def _runs(spec: Spec) -> str:
@@ -81,10 +82,13 @@ def _runs(spec: Spec) -> str:
 def _state(spec: Spec, home: Home) -> str:
     began = origin.read(home)
     found = reached(home.checkpoint)
-    where = (
-        f"in {home.folder}, and the group spark-runnel-{began.query_id(spec.name)} shows its lag"
-    )
+    group = f"spark-runnel-{began.query_id(spec.name)}"
+    where = f"in {shown(home.folder)}; the lag also in group {group}"
     if found.batch is None:
         return f"{where}; nothing has run yet"
     held = ", with state of the query" if found.has_state else ""
     return f"{where}; batch {found.batch} is done{held}"
+
+
+def _shown(table: str) -> str:
+    return shown(Path(table)) if table.startswith("/") else table

@@ -103,6 +103,7 @@ def _lost(line: str) -> str:
 def _one_line(text: str) -> str:
     """Without Spark's advice on catalogs and its plans: the place in the query is kept."""
     place = re.search(r"line \d+ pos \d+", text)
+    text = text.partition("=== Streaming Query ===")[0]
     before, cut, _ = text.partition(" SQLSTATE: ")
     text = before.partition(" Verify the spelling")[0]
     if cut and place:

@@ -8,7 +8,7 @@ from runnel.pipelines import origin
 from runnel.pipelines.checkpoint import reached
 from runnel.pipelines.home import Home
 from runnel.pipelines.reading import source_options
-from runnel.pipelines.spec import Spec
+from runnel.pipelines.spec import Decode, Spec
 from runnel.spark.reads.offsets import Offsets
 from runnel.types import TopicPartition
 
@@ -42,7 +42,7 @@ def plan(spec: Spec, home: Home, start: str) -> list[Move]:
     from runnel.spark.reads.options import stream_options
     from runnel.spark.reads.resolving import resolve
 
-    asked = replace(spec, source=replace(spec.source, start=start))
+    asked = replace(spec, source=replace(spec.source, start=start), decode=Decode())
     options = stream_options(source_options(asked, spec.name))
     logs = open_logs(options)
     try:
