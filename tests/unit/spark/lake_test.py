@@ -296,3 +296,14 @@ def test_nothing_to_write_makes_no_commit(tmp_path: Path, table_format: str) -> 
     before = sorted(path.name for path in (tmp_path / "t").rglob("*"))
     write(tmp_path / "t", table_format, [], [some(0, 0)])
     assert sorted(path.name for path in (tmp_path / "t").rglob("*")) == before
+
+
+def test_a_first_batch_that_failed_leaves_empty_folders_which_are_no_strangers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "day=1/hour=2").mkdir(parents=True)
+    (tmp_path / "_runnel").mkdir()
+    lake_table.check_folder(tmp_path, "delta")
+    (tmp_path / "day=1/hour=2/notes.txt").touch()
+    with pytest.raises(TableError, match="is no delta table but has day=1 in it"):
+        lake_table.check_folder(tmp_path, "delta")

@@ -4,6 +4,7 @@ A batch is published by one act that names it. `last_batch` is what that act lef
 Spark repeats after a crash is seen to be there already.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,9 +139,16 @@ def check_folder(folder: Path, format_: str) -> None:
     ours = folder / FOLDER
     if not folder.is_dir() or (ours.is_dir() and any(e.name != CHECKPOINT for e in ours.iterdir())):
         return
-    strangers = sorted(entry.name for entry in folder.iterdir() if entry != ours)
+    strangers = sorted(
+        entry.name for entry in folder.iterdir() if entry != ours and _holds_something(entry)
+    )
     if strangers:
         raise TableError(
             f"table={folder} is no {format_} table but has {', '.join(strangers[:3])} in it; name a"
             f" folder that is empty or new, or set tableFormat to what it is"
         )
+
+
+def _holds_something(entry: Path) -> bool:
+    """A first batch that failed leaves the folders of its partitions behind, without a file."""
+    return not entry.is_dir() or any(files for _, _, files in os.walk(entry))
