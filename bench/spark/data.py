@@ -27,6 +27,7 @@ DAY_MS = 24 * 3_600_000
 HEADER_BYTES = 61
 SMALL, LARGE, JSON, TABLE = "100 B", "1 KiB", "JSON", "for a table"
 DAY = "a day of 100 B"
+COUNTED, TIMES = "10 M of 100 B", "10 GB of 1 KiB"
 WARM, WARM_JSON = "warm-up", "warm-up of JSON"
 JSON_SCHEMA = "id BIGINT, name STRING, amount DOUBLE, active BOOLEAN, city STRING, count INT"
 WARM_RECORDS = 600_000
@@ -39,6 +40,8 @@ def wanted_records(scale: Scale) -> dict[str, int]:
         LARGE: scale.large_records,
         JSON: scale.json_records,
         TABLE: scale.table_records,
+        COUNTED: scale.counted_records,
+        TIMES: scale.times_records,
         WARM: WARM_RECORDS,
         WARM_JSON: WARM_RECORDS,
     }
@@ -132,6 +135,8 @@ _KINDS: dict[str, tuple[int, Callable[[int], list[bytes]]]] = {
     LARGE: (900, _text(1024)),
     JSON: (6000, _json),
     TABLE: (7500, _text(100)),
+    COUNTED: (7500, _text(100)),
+    TIMES: (900, _text(1024)),
     WARM: (7500, _text(100)),
     WARM_JSON: (6000, _json),
 }

@@ -3,6 +3,7 @@
 from bench.goals import By, Goal, at_least, at_most
 from bench.spark.log_cells import INDEXING, SEARCH
 from bench.spark.pipeline_cells import FILES, FRESHNESS
+from bench.spark.sql_cells import SQL_COUNT, SQL_HOUR_MORE
 
 SPARK_GOALS: tuple[Goal, ...] = (
     at_least("scan through the broker, 100 B", 1.5, 2.5),
@@ -27,4 +28,6 @@ SPARK_GOALS: tuple[Goal, ...] = (
     at_most(FILES, 50.0, by=By.AMOUNT),
     at_most(SEARCH, 1.0, by=By.AMOUNT),
     Goal(INDEXING, True, 50_000, 100_000, By.AMOUNT),
+    at_most(SQL_COUNT, 3.0, by=By.AMOUNT),
+    at_most(SQL_HOUR_MORE, 5.0, by=By.AMOUNT),
 )

@@ -36,6 +36,8 @@ class Scale(NamedTuple):
     planned_batches: int = 30
     freshness_s: float = 60.0
     compacted_bytes: int = 1_200_000_000
+    counted_records: int = 10_000_000  # of 100 B, by SQL
+    times_records: int = 9_700_000  # of 1 KiB: 10 GB, of which SQL reads an hour
 
 
 QUICK = Scale(6_000_000, 25_000_000, 2_000_000, 3_000_000, 3_000_000, 15.0, 15, 20.0, 512 << 20)

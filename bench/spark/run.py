@@ -33,6 +33,7 @@ from bench.spark.model import QUICK, TARGETS, Cell, Scale, Stage, Topic
 from bench.spark.pipeline_cells import PIPELINE_CELLS
 from bench.spark.scan_cells import SCAN_CELLS, scanned
 from bench.spark.sink_cells import SINK_CELLS
+from bench.spark.sql_cells import SQL_CELLS
 from bench.spark.stream_cells import STREAM_CELLS
 from runnel.spark import session
 from tests.compat.spark.connector import connector_jars
@@ -42,7 +43,14 @@ ROUNDS, QUICK_ROUNDS = 3, 2
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 BUSY_ABOVE = 0.5
 EXPECTED = (AssertionError, OSError, PySparkException, Py4JError)
-CELLS: tuple[Cell, ...] = (*SCAN_CELLS, *STREAM_CELLS, *SINK_CELLS, *PIPELINE_CELLS, *LOG_CELLS)
+CELLS: tuple[Cell, ...] = (
+    *SCAN_CELLS,
+    *STREAM_CELLS,
+    *SINK_CELLS,
+    *PIPELINE_CELLS,
+    *LOG_CELLS,
+    *SQL_CELLS,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -53,3 +53,4 @@ class Scan:
     path: str | None = None  # the data folder, for `local`
     decode: Decoding | None = None  # typed columns instead of `value`
     timestamps_ms: tuple[int, int] | None = None  # the least and the most: others may be left out
+    believes_headers: bool = False  # no record is further from its batch's first than its span

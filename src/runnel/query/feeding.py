@@ -9,9 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from queue import Empty, Full, Queue
-from typing import TYPE_CHECKING, Final
-
-from runnel.arrow.ranges import Range
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,18 +18,21 @@ AHEAD: Final = 2
 WAIT_S: Final = 0.1
 JOIN_S: Final = 5.0  # a thread that waits for a broker is left to end by itself
 
-Read = Callable[[Range], "Iterator[pa.RecordBatch]"]
+_Piece = TypeVar("_Piece")
 
 
-class _Feed:
+class _Feed(Generic[_Piece]):
     """One range in a thread of its own."""
 
-    def __init__(self, read: Read, piece: Range, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        read: "Callable[[_Piece], Iterator[pa.RecordBatch]]",
+        piece: _Piece,
+        stop: threading.Event,
+    ) -> None:
         self._read, self._piece, self._stop = read, piece, stop
         self._queue: Queue[pa.RecordBatch | BaseException | None] = Queue(AHEAD)
-        self.thread = threading.Thread(
-            target=self._run, name=f"runnel-sql {piece[:2]}", daemon=True
-        )
+        self.thread = threading.Thread(target=self._run, name="runnel-sql", daemon=True)
         self.thread.start()
 
     def next(self) -> "pa.RecordBatch | None":
@@ -66,7 +67,9 @@ class _Feed:
         return False
 
 
-def fed(read: Read, pieces: Sequence[Range], at_once: int) -> "Generator[pa.RecordBatch]":
+def fed(
+    read: "Callable[[_Piece], Iterator[pa.RecordBatch]]", pieces: Sequence[_Piece], at_once: int
+) -> "Generator[pa.RecordBatch]":
     """All batches of all pieces. Raises what reading raises."""
     if len(pieces) == 1 or at_once == 1:
         for piece in pieces:
@@ -74,7 +77,7 @@ def fed(read: Read, pieces: Sequence[Range], at_once: int) -> "Generator[pa.Reco
         return
     stop = threading.Event()
     waiting = deque(pieces)
-    feeds: deque[_Feed] = deque()
+    feeds: deque[_Feed[_Piece]] = deque()
     try:
         while waiting or feeds:
             while waiting and len(feeds) < at_once:

@@ -10,7 +10,7 @@ The default is the longest that a producer with Kafka's settings holds a record 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from runnel.arrow.ranges import Range
 from runnel.query.bounds import Bounds
@@ -23,6 +23,11 @@ LOOK_OFFSETS: Final = 64
 FEW_OFFSETS: Final = 20_000  # beyond an upper bound: they are read rather than judged
 
 Look = Callable[[Range], tuple[int, int] | None]  # least and most timestamp in ms of a few records
+
+
+class Planned(NamedTuple):
+    piece: Range
+    times_ms: tuple[int, int] | None = None  # what is wanted of a partition found in order
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def pruned(
     disorder_ms: int | None,
     look: Look,
     tell: Callable[[str], None],
-) -> list[Range]:
+) -> list[Planned]:
     """What of these ranges can match. Asks for offsets by time. Raises SourceError."""
     bounded = [(piece, bounds_of(piece.partition)) for piece in whole]
     found = [
@@ -76,9 +81,10 @@ def pruned(
     ]
     found = [(piece, bounds) for piece, bounds in found if piece.start < piece.end]
     found = _from_times(logs, found)
+    planned = [Planned(piece) for piece, _ in found]
     if disorder_ms is not None:
-        found = _up_to_times(logs, found, disorder_ms, look, tell)
-    return [piece for piece, _ in found if piece.start < piece.end]
+        planned = _up_to_times(logs, found, disorder_ms, look, tell)
+    return [each for each in planned if each.piece.start < each.piece.end]
 
 
 _Found = list[tuple[Range, Bounds]]
@@ -104,25 +110,27 @@ def _from_times(logs: Logs, found: _Found) -> _Found:
 
 def _up_to_times(
     logs: Logs, found: _Found, disorder_ms: int, look: Look, tell: Callable[[str], None]
-) -> _Found:
+) -> list[Planned]:
     asked = {
         _at(piece): bounds.times_us.most // 1000 + 1 + disorder_ms
         for piece, bounds in found
         if bounds.times_us.has_most
     }
     lasts = logs.at_timestamps(asked) if asked else {}
-    cut: _Found = []
+    cut: list[Planned] = []
     for piece, bounds in found:
+        times_ms: tuple[int, int] | None = None
         last = lasts.get(_at(piece))
         if last is not None and last + FEW_OFFSETS < piece.end:
             if _is_in_order(piece._replace(start=last), disorder_ms, look):
                 piece = piece._replace(end=max(piece.start, last))
+                times_ms = -(-bounds.times_us.least // 1000), bounds.times_us.most // 1000
             else:
                 tell(
                     f"timestamps of {piece.topic}-{piece.partition} are out of order:"
                     " it is read to its end"
                 )
-        cut.append((piece, bounds))
+        cut.append(Planned(piece, times_ms))
     return cut
 
 

@@ -16,7 +16,8 @@ from runnel.query.presenting import Presenter
 from runnel.query.topic_reading import TopicReader
 
 SAMPLED_PARTITIONS: Final = 8
-SAMPLED_OFFSETS: Final = 256  # from the beginning, and as many from the end, of each
+SAMPLED_ENDS: Final = 2  # of so many of these the last records, too, which take a whole batch
+SAMPLED_OFFSETS: Final = 256
 SAMPLED_BYTES_MAX: Final = 16 << 20  # of values; the rest is not looked at
 
 
@@ -110,8 +111,8 @@ def _registered(
 def _sample(reader: TopicReader) -> _Sample:
     pieces = [
         part
-        for piece in reader.ends().whole(reader.topic)[:SAMPLED_PARTITIONS]
-        for part in _edges(piece)
+        for number, piece in enumerate(reader.ends().whole(reader.topic)[:SAMPLED_PARTITIONS])
+        for part in _edges(piece)[: 2 if number < SAMPLED_ENDS else 1]
     ]
     keys: list[bytes] = []
     values: list[bytes] = []

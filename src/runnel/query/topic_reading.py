@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
+from runnel.arrow.glancing import times_near
 from runnel.arrow.local import open_range
 from runnel.arrow.locating import Locator
 from runnel.arrow.memory import keep_freed
@@ -17,7 +18,7 @@ from runnel.arrow.scan import read, read_from_broker
 from runnel.arrow.tally import Tally
 from runnel.query.bounds import Pruner
 from runnel.query.feeding import fed
-from runnel.query.planning import DISORDER_MS, Ends, ends_of, pruned
+from runnel.query.planning import DISORDER_MS, Ends, Planned, ends_of, pruned
 from runnel.query.presenting import Presenter
 from runnel.spark.reads.assignment import Logs
 
@@ -79,7 +80,7 @@ class TopicReader:
 
     def sample(self, pieces: Sequence[Range]) -> "Iterator[pa.RecordBatch]":
         """Keys and values of these ranges as bytes. Raises SourceError, ReadError."""
-        scan = replace(self._settings.scan, columns=("key", "value"))
+        scan = self._glancing("key", "value")
         for piece in self._placed(pieces):
             yield from read(scan, piece, self._moment().tally)
 
@@ -106,16 +107,16 @@ class TopicReader:
             if name in wanted or (pruner is not None and pruner.mentions(name))
         ]
         pieces = self._planned(pruner)
-        self._moment().planned_offsets += sum(piece.end - piece.start for piece in pieces)
+        self._moment().planned_offsets += sum(each.piece.end - each.piece.start for each in pieces)
         if mask is not None and CONSTANT.issuperset(needed):
-            pieces = [piece for piece in pieces if self._matches(piece, presenter, mask)]
+            pieces = [each for each in pieces if self._matches(each.piece, presenter, mask)]
             mask = None
         return self._read(presenter.taking(needed), wanted, pieces, mask)
 
-    def _planned(self, pruner: Pruner | None) -> list[Range]:
+    def _planned(self, pruner: Pruner | None) -> list[Planned]:
         whole = self.ends().whole(self.topic)
         if pruner is None:
-            return self._placed(whole)
+            return [Planned(piece) for piece in self._placed(whole)]
         with self._lock:
             found = pruned(
                 self._logs,
@@ -125,24 +126,30 @@ class TopicReader:
                 self._look,
                 self._moment().tell,
             )
-        return self._placed(found)
+        placed = self._placed([each.piece for each in found])
+        return [Planned(piece, each.times_ms) for piece, each in zip(placed, found, strict=True)]
 
     def _placed(self, pieces: Sequence[Range]) -> list[Range]:
         with self._lock:
             return self._locator.placed(pieces, self._logs.cluster)
 
+    def _glancing(self, *columns: str) -> Scan:
+        """Of a batch only what is asked for is touched; whoever reads it in earnest checks it."""
+        given = self._settings.scan
+        return replace(given, columns=columns, client={**given.client, "check.crcs": "false"})
+
     def _look(self, piece: Range) -> tuple[int, int] | None:
         """The least and the most timestamp of the first records of a range, if it has any."""
         import pyarrow.compute as pc
 
-        given = self._settings.scan
-        scan = replace(
-            given, columns=("timestamp",), client={**given.client, "check.crcs": "false"}
-        )
         if piece.start >= piece.end:
             return None
+        tally = self._moment().tally
         (placed,) = self._placed([piece])
-        batch = next(iter(read(scan, placed, self._moment().tally)), None)
+        if placed.place is not None:
+            times = times_near(placed, tally)
+            return None if times is None else (min(times), max(times))
+        batch = next(iter(read(self._glancing("timestamp"), placed, tally)), None)
         if batch is None:
             return None
         edges = pc.min_max(batch.column(0).cast("int64")).as_py()
@@ -164,7 +171,7 @@ class TopicReader:
         self,
         presenter: Presenter,
         wanted: Sequence[str],
-        pieces: Sequence[Range],
+        planned: Sequence[Planned],
         mask: Any,  # noqa: ANN401  # an expression, or None
     ) -> "Iterator[pa.RecordBatch]":
         keep_freed()
@@ -172,9 +179,11 @@ class TopicReader:
         scan = replace(self._settings.scan, columns=presenter.taken)
         counts = CONSTANT.issuperset(presenter.taken)
 
-        def rows(piece: Range) -> "Iterator[pa.RecordBatch]":
-            found = open_range(scan, piece, moment.tally, headers_suffice=counts)
-            raw = read_from_broker(scan, piece, moment.tally) if found is None else found
+        def rows(each: Planned) -> "Iterator[pa.RecordBatch]":
+            piece, times_ms = each
+            here = replace(scan, timestamps_ms=times_ms, believes_headers=times_ms is not None)
+            found = open_range(here, piece, moment.tally, headers_suffice=counts)
+            raw = read_from_broker(here, piece, moment.tally) if found is None else found
             for batch in raw:
                 shown = presenter.shown(batch)
                 if mask is not None:
@@ -183,7 +192,7 @@ class TopicReader:
                     yield shown.select(list(wanted))
 
         try:
-            yield from fed(rows, pieces, self._settings.threads)
+            yield from fed(rows, planned, self._settings.threads)
         except BaseException as error:
             if not isinstance(error, GeneratorExit):  # that is a query that has enough
                 moment.failure = error

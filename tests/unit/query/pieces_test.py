@@ -235,7 +235,8 @@ def _planned(stamps: list[int], first_ms: int, last_ms: int, disorder_ms: int | 
     bounds = Bounds(times_us=Interval(first_ms * 1000, last_ms * 1000))
     whole = ends_of(log, "t", [0]).whole("t")
     (found,) = pruned(log, whole, lambda _: bounds, disorder_ms, log.look, told.append)
-    return found
+    assert found.times_ms in (None, (first_ms, last_ms))
+    return found.piece
 
 
 def test_times_in_order_are_cut_at_both_ends() -> None:
