@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -105,9 +104,10 @@ def run_project(folder: Path, arguments: Sequence[str] = (), *, verb: str = "run
 def environment(folder: Path, given: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Ours, with what Spark's scripts look for; whatever the user has set goes first."""
     from runnel.spark.java import find_java
+    from runnel.spark.workers import worker_python
 
     found = {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         # Spark's client sets once more what the server was started with, and warns that it cannot.
         "PYTHONWARNINGS": "ignore:Failed to set spark.",
