@@ -48,3 +48,5 @@ def _write_once(program: Path, script: str) -> None:
         file.write(script)
     Path(name).chmod(0o755)
     Path(name).replace(program)
+    if not os.access(program, os.X_OK):
+        raise PermissionError(f"programs of {cache} are not run: it is mounted noexec")

@@ -54,3 +54,9 @@ def test_where_no_script_can_be_written_the_interpreter_itself_is_taken(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
     assert worker_python() == sys.executable
+
+
+def test_a_folder_whose_programs_are_not_run_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a home that is mounted noexec."""
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.X_OK)
+    assert worker_python() == sys.executable
