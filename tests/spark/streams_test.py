@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from runnel.pipelines.kinds.dedup import first_ones
+from runnel.pipelines.kinds.dedup import first_ones, in_order
 from runnel.pipelines.kinds.sessions import sessions
 from runnel.pipelines.kinds.traffic import traffic
 from runnel.pipelines.streams.identity import parse_by
@@ -180,6 +180,27 @@ def test_each_record_stays_once(
     assert len(numbers) == len({str(number) for number in numbers}) >= 140
     others = [row for row in rows if row.value in (None, b"none")]
     assert others
+
+
+@pytest.mark.parametrize("keeps_partition", [False, True])
+def test_a_batch_is_written_in_the_order_of_offsets(
+    spark: "SparkSession", keeps_partition: bool
+) -> None:
+    rng = random.Random(2)
+    places = [(partition, offset) for partition in range(2) for offset in range(100)]
+    rng.shuffle(places)
+    columns = "topic string, partition int, offset long, key binary, value binary, headers string"
+    rows = [
+        ("t", partition, offset, b"%d" % (partition * 7 + offset % 7), b"%d" % offset, None)
+        for partition, offset in places
+    ]
+    written = in_order(spark.createDataFrame(rows, columns), keeps_partition=keeps_partition)
+    assert ("partition" in written.columns) == keeps_partition
+    order: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row in written.collect():
+        order[bytes(row.key)].append(int(row.value))
+    assert sum(map(len, order.values())) == len(rows)
+    assert all(found == sorted(found) for found in order.values())
 
 
 def test_storage_equals_plain_python(
