@@ -29,7 +29,8 @@ def explain(spec: Spec, home: Home) -> Iterator[tuple[str, str]]:
     for line in kind.explain(spec) if kind.explain is not None else ():
         yield "", line
     yield "runs", _runs(spec)
-    yield "spark", spec.spark.master or f"on this machine, {spec.spark.cores or 'all'} cores"
+    if kind.uses_spark:
+        yield "spark", spec.spark.master or f"on this machine, {spec.spark.cores or 'all'} cores"
     yield "state", _state(spec, home)
 
 
@@ -80,10 +81,12 @@ def _runs(spec: Spec) -> str:
 
 
 def _state(spec: Spec, home: Home) -> str:
+    where = f"in {shown(home.folder)}"
+    if not (spec.source.topics or spec.source.pattern):
+        return where
     began = origin.read(home)
     found = reached(home.checkpoint)
-    group = f"spark-runnel-{began.query_id(spec.name)}"
-    where = f"in {shown(home.folder)}; the lag also in group {group}"
+    where += f"; the lag also in group spark-runnel-{began.query_id(spec.name)}"
     if found.batch is None:
         return f"{where}; nothing has run yet"
     held = ", with state of the query" if found.has_state else ""
