@@ -2,17 +2,19 @@
 
 import json
 import os
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from runnel.pipelines import status
 from runnel.pipelines.home import Home
-from tests.support.command import Done, Runnel
-from tests.support.process import BrokerProcess
+from tests.support.command import Done, Runnel, command
+from tests.support.process import BrokerProcess, StartBroker
 
+PATIENCE_S = 60.0
 FILE = """\
 name: {name}
 from: {{topic: {topic}, bootstrap: "{bootstrap}"}}
@@ -186,3 +188,49 @@ def test_explain_in_words(runnel: Runnel, broker: BrokerProcess, folder: Path) -
     assert "each record exactly once" in shown
     assert "every 1 minute: a batch of what has come" in shown
     assert runnel("pipeline", "explain", "orders", "--json").json["runs"].startswith("every 1 min")
+
+
+def test_a_run_is_watched_survives_its_broker_and_is_stopped_from_elsewhere(
+    folder: Path, start_broker: StartBroker
+) -> None:
+    """Of a kind that needs no Spark, which makes no difference to how it is run."""
+    broker = start_broker()
+    runnel = Runnel(broker.bootstrap, folder)
+    (folder / "pipelines").mkdir()
+    text = f'name: lag\nkind: lag-history\nfrom: {{bootstrap: "{broker.bootstrap}"}}\n'
+    (folder / "pipelines/lag.yml").write_text(text + "to: {table: lake/lag}\nevery: 200 ms\n")
+
+    def state() -> str:
+        return str(runnel("pipeline", "status", "lag", "--json").json["state"])
+
+    process = subprocess.Popen(
+        command("pipeline", "run", "lag"),
+        env=runnel.environment(),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _until(lambda: state() in ("running", "waiting"))
+        again = refused(runnel, "run", "lag")
+        assert f"lag is running already: process {process.pid} runs it" in again.err
+        broker.kill()
+        _until(lambda: state() == "retrying")
+        broker.start()
+        _until(lambda: state() in ("running", "waiting"))
+        assert runnel("pipeline", "status", "lag", "--json").json["retries"] >= 1
+        assert runnel("pipeline", "stop", "lag").line == "lag stopped"
+        out, err = process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and out.startswith("lag stopped: ")
+    assert "; try 1 of 10 in 1 s" in err
+    assert state() == "stopped"
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -105,6 +105,9 @@ def batch_text(batch: "Batch") -> str:
 
 def ended_text(status: "Status") -> str:
     rows = "1 row" if status.rows == 1 else f"{status.rows:,} rows"
-    batches = "1 batch" if status.batches == 1 else f"{status.batches} batches"
     skipped = f"; skipped {'; '.join(status.skipped)}" if status.skipped else ""
-    return f"{status.name} {status.state}: {rows} in {batches}{skipped}"
+    return f"{status.name} {status.state}: {rows} in {batches_text(status.batches)}{skipped}"
+
+
+def batches_text(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count:,} batches"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from runnel.cli.figures import count_text, duration_text, seconds_text, size_text
-from runnel.cli.pipeline_run import Lines
+from runnel.cli.pipeline_run import Lines, batches_text
 
 if TYPE_CHECKING:
     from runnel.pipelines.measuring import Batch
@@ -71,7 +71,7 @@ def fields_of(status: "Status", now: float | None = None) -> dict[str, str]:
         "pipeline": f"{status.name} ({status.kind}), {status.every}",
         "state": f"{status.state}"
         + (f" for {duration_text(now - since)}" if status.is_active else ""),
-        "rows": f"{status.rows:,} in {status.batches} batches"
+        "rows": f"{status.rows:,} in {batches_text(status.batches)}"
         + (f", {count_text(status.rows_per_second)} rows/s" if status.batches else ""),
     }
     if status.batch is not None:
