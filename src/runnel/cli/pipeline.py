@@ -285,7 +285,16 @@ def replay(
     to: Annotated[
         str, typer.Option("--to", metavar="TOPIC", help="Where rows go.", show_default=False)
     ],
-    bootstrap_server: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            envvar="RUNNEL_BOOTSTRAP_SERVER",
+            metavar="HOST:PORT",
+            help="Any broker of the cluster; the pipeline's unless told, else localhost:9092.",
+        ),
+    ] = None,
     from_: Annotated[
         str | None,
         typer.Option("--from", metavar="TIME", help="Rows of this time or later, by `timestamp`."),

@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runnel.cli.output import note, progress, show_json, show_line
+from runnel.cli.output import DEFAULT_BOOTSTRAP, note, progress, show_json, show_line
 from runnel.cli.pipeline_files import home_of
 from runnel.cli.pipeline_tables import failing, lake_of, table_folder, time_of, with_table
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def replay(
     given: str,
     topic: str,
-    bootstrap: str,
+    bootstrap: str | None,
     from_: str | None,
     until: str | None,
     rate: float,
@@ -28,9 +28,9 @@ def replay(
 ) -> None:
     from runnel.pipelines.replaying import Replay, Replayer
 
-    table, home, name = _table(given, state_dir)
+    table, home, name, its_broker = _table(given, state_dir)
     times = time_of("--from", from_), time_of("--until", until)
-    asked = Replay(table, bootstrap, topic, *times, rate, keep_partitions)
+    asked = Replay(table, bootstrap or its_broker, topic, *times, rate, keep_partitions)
     stopping = False
 
     def stop(*_: object) -> None:
@@ -62,12 +62,13 @@ def _run(replayer: "Replayer", title: str) -> int:
                 return sent
 
 
-def _table(given: str, state_dir: Path | None) -> "tuple[LakeOptions, Home, str]":
+def _table(given: str, state_dir: Path | None) -> "tuple[LakeOptions, Home, str, str]":
     from runnel.pipelines import upkeep
     from runnel.pipelines.home import FOLDER, Home
 
     if (folder := table_folder(given)) is not None:
         state = (state_dir or Path(FOLDER)) / f"{folder.name}.replay"
-        return lake_of(folder), Home(state), folder.name
+        return lake_of(folder), Home(state), folder.name, DEFAULT_BOOTSTRAP
     spec = with_table(given, "replay")
-    return upkeep.lake(spec), Home(home_of(spec, state_dir).folder / "replay"), spec.name
+    home = Home(home_of(spec, state_dir).folder / "replay")
+    return upkeep.lake(spec), home, spec.name, spec.source.bootstrap
