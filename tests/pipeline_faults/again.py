@@ -102,7 +102,7 @@ CASES = (
         victims=("worker",),
         command=(
             *("pipeline", "dlq", "replay", "NAME", "--schema", "id STRING", "--sql"),
-            "select cast(id as bigint) as id, topic, partition, `offset`, key, timestamp from input",
+            "select cast(id as bigint) id, topic, partition, `offset`, key, timestamp from input",
         ),
     ),
     Case(

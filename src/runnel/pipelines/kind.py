@@ -66,12 +66,14 @@ class Stream:
     `writer` has neither trigger nor checkpoint nor query id: the runner sets them. `between` is
     called by the runner while no batch runs: after a run that ends by itself, else every
     `between_every_ms`, for which the query is stopped and started again. Whatever it raises is
-    told, and does not stop the pipeline.
+    told, and does not stop the pipeline. `rows_of` gives the records of a batch by its number where
+    Spark would count them more than once, because the batch is read more than once.
     """
 
     writer: "DataStreamWriter"
     between: Callable[[], Report | None] | None = None
     between_every_ms: int = BETWEEN_EVERY_MS
+    rows_of: Callable[[int], int | None] | None = None
 
 
 @dataclass(frozen=True)

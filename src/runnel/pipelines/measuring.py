@@ -1,6 +1,7 @@
 """A batch of a streaming query as figures, out of the progress that Spark reports."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,11 @@ class Batch:
 class Batches:
     """The batches of one query, each given once."""
 
-    def __init__(self, query: "StreamingQuery") -> None:
+    def __init__(
+        self, query: "StreamingQuery", rows_of: Callable[[int], int | None] | None = None
+    ) -> None:
         self._query = query
+        self._rows_of = rows_of
         self._last = ("", -1)
 
     def new(self) -> list[Batch]:
@@ -42,17 +46,20 @@ class Batches:
         if last.batchId > self._last[1] + 1:  # more than one since we last looked
             found = [each for each in self._query.recentProgress if self._is_new(each)] or [last]
         self._last = (last.timestamp, last.batchId)
-        return [batch_of(each) for each in found]
+        return [batch_of(each, self._rows_of) for each in found]
 
     def _is_new(self, progress: "StreamingQueryProgress") -> bool:
         return (progress.timestamp, progress.batchId) > self._last
 
 
-def batch_of(progress: "StreamingQueryProgress") -> Batch:
+def batch_of(
+    progress: "StreamingQueryProgress", rows_of: Callable[[int], int | None] | None = None
+) -> Batch:
     from runnel.spark.lag import state_of
 
     state = state_of(progress)
-    rows = _rows(progress)
+    told = rows_of(progress.batchId) if rows_of and progress.numInputRows else None
+    rows = _rows(progress) if told is None else told
     return Batch(
         number=progress.batchId,
         rows=rows,

@@ -183,7 +183,7 @@ class Runner:
     def _query(self, flow: Stream, pause_at: float | None) -> None:
         """Until it ends, fails, is to be stopped or is to make way for the work between batches."""
         query = self._started(flow)
-        batches = Batches(query)
+        batches = Batches(query, flow.rows_of)
         self._set(state="running")
         try:
             while query.isActive:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
+COUNTED: Final = 100
 _ERROR, _RAW = "_error", "_raw"
 
 
@@ -38,6 +39,7 @@ class TableBatches:
         self.evolves = bool(spec.decode.format) and spec.options.flag("evolve")
         self._columns: Columns | None = None
         self._notes = notes
+        self._counted: dict[int, tuple[int, int]] = {}
 
     def of_stream(self, rows: "DataFrame", batch: int) -> None:
         """For `foreachBatch`. The checkpoint is in the name: another one counts batches anew."""
@@ -56,15 +58,22 @@ class TableBatches:
         seen = Observation()
         keeps_all = self._spec.decode.bad_records == "null"
         is_bad = F.col(_ERROR).isNotNull()
-        observed = read.observe(seen, F.count_if(is_bad).alias("bad"))
+        counts = F.count(F.lit(1)).alias("rows"), F.count_if(is_bad).alias("bad")
+        observed = read.observe(seen, *counts)
         self.to_table(observed if keeps_all else observed.where(~is_bad), query, batch)
-        bad = int(seen.get["bad"])
+        rows_read, bad = int(seen.get["rows"]), int(seen.get["bad"])
+        self._counted[batch % COUNTED] = (batch, rows_read)
         steps.reached("rows written")
         if bad and self._spec.decode.bad_records == "dead_letter":
             letters = dead_letters.rows_of(read.where(is_bad), batch)
             dead_letters.write(self._spec, letters, query, batch)
             self._tell(f"batch {batch}: {bad} dead letters")
         return bad
+
+    def rows_of(self, batch: int) -> int | None:
+        """How many records a batch had, as long as it is one of the last."""
+        number, count = self._counted.get(batch % COUNTED, (None, 0))
+        return count if number == batch else None
 
     def raw(self, records: "DataFrame") -> "DataFrame":
         """Records whose values are still bytes, as the source would give them."""

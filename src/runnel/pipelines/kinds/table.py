@@ -110,8 +110,13 @@ def way(spec: Spec) -> str:
     if has_transform or spec.options.flag("evolve"):
         return ROWS
     plain = partitioning.is_plain(spec.to.partition_by)
-    puts_aside = spec.decode.format and spec.decode.bad_records in ("dead_letter", "skip")
-    return DIRECT if plain and not puts_aside else ROWS
+    skips = spec.decode.format and spec.decode.bad_records == "skip"
+    is_simple = plain and not skips and not (_puts_aside(spec) and dead_letters.to_topic(spec))
+    return DIRECT if is_simple else ROWS
+
+
+def _puts_aside(spec: Spec) -> bool:
+    return bool(spec.decode.format) and spec.decode.bad_records == "dead_letter"
 
 
 def build(run: Run) -> Flow:
@@ -119,9 +124,9 @@ def build(run: Run) -> Flow:
     if chosen == DIRECT:
         return _kept_up(run, _direct(run))
     if chosen == ROWS:
-        writer = _by_rows(run)
-        if writer is not None:
-            return _kept_up(run, writer)
+        found = _by_rows(run)
+        if found is not None:
+            return found
     rows = input_stream(run)
     if run.spec.decode.format and run.spec.decode.bad_records == "skip":
         rows = rows.where("_error is null").drop("_error", "_raw")
@@ -139,8 +144,12 @@ def _direct(run: Run) -> "DataStreamWriter":
 
     from runnel.spark.lake.ingesting import OBSERVED
 
-    of_table = {**table_options(run.spec), **run.spec.to.options, "mode": "direct"}
-    options = source_options(run.spec, run.query_id) | of_table
+    spec = run.spec
+    of_table = {**table_options(spec), **spec.to.options, "mode": "direct"}
+    if _puts_aside(spec):
+        of_table["deadLetterTable"] = dead_letters.table_of(spec)
+        spec = replace(spec, decode=replace(spec.decode, bad_records="fail"))
+    options = source_options(spec, run.query_id) | of_table
     files = (
         run.spark.readStream.format("runnel-lake")
         .options(**options)
@@ -155,7 +164,7 @@ def _direct(run: Run) -> "DataStreamWriter":
     return files.writeStream.format("runnel-lake").options(**of_table)
 
 
-def _by_rows(run: Run) -> "DataStreamWriter | None":
+def _by_rows(run: Run) -> Stream | None:
     """None where the transform keeps state, so that a batch is not all there is to it."""
     from runnel.pipelines.table_batches import TableBatches
 
@@ -168,7 +177,8 @@ def _by_rows(run: Run) -> "DataStreamWriter | None":
         if _keeps_state(transformed(spec, rows)):
             return None
     batches = TableBatches(run.spec, run.query_id, run.notes, run.tell)
-    return rows.writeStream.foreachBatch(batches.of_stream)
+    stream = _kept_up(run, rows.writeStream.foreachBatch(batches.of_stream))
+    return replace(stream, rows_of=batches.rows_of)
 
 
 def _keeps_state(rows: "DataFrame") -> bool:

@@ -9,12 +9,14 @@ those of the table. `ingest` puts both sides together.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     LongType,
     StringType,
     StructField,
@@ -26,7 +28,7 @@ from runnel.arrow.errors import OptionError
 from runnel.arrow.ranges import COLUMNS, Range, Scan
 from runnel.arrow.rows import spark_schema
 from runnel.config.registry import suggestion
-from runnel.spark.lake import lake_options, table_schema
+from runnel.spark.lake import dead_rows, lake_options, table_schema
 from runnel.spark.lake.attempts import Attempt
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import open_table
@@ -51,6 +53,7 @@ FILES: Final = StructType(
         StructField("partition_values", ArrayType(StringType())),
         StructField("stats", StringType()),
         StructField("schema", BinaryType()),
+        StructField("is_dead", BooleanType()),
     ]
 )
 _BOTH_SIDES: Final = ("queryid",)
@@ -60,25 +63,34 @@ _COLUMNS: Final = "columns"
 class DirectRange(InputPartition):
     """What one task takes in, and where it goes."""
 
-    def __init__(self, piece: Range, to: Destination) -> None:
+    def __init__(self, piece: Range, to: Destination, dead: Destination | None) -> None:
         self.piece = piece
         self.to = to
+        self.dead = dead  # where records go that cannot be read
 
 
 class DirectReader(StreamReader):
     """Plans as any stream of topics does; its tasks write instead of handing records on."""
 
-    def __init__(self, options: SourceOptions, scan: Scan, lake: LakeOptions) -> None:
+    def __init__(
+        self, options: SourceOptions, scan: Scan, lake: LakeOptions, wanted: tuple[str, ...]
+    ) -> None:
         super().__init__(options, scan)
         self._lake = lake
+        self._wanted = wanted
         self._to: Destination | None = None
+        self._dead: Destination | None = None
 
     def partitions(self, start: OffsetDict, end: OffsetDict) -> list[InputPartition]:
         if self._to is None:  # once: who changes the table meanwhile is found out by the commit
-            rows = table_schema.of_rows(spark_schema(self._scan.columns, self._scan.decode))
+            rows = table_schema.of_rows(spark_schema(self._wanted, self._scan.decode))
             self._to = open_table(self._lake).destination(rows)
+            letters = lake_options.dead_letters(self._lake)
+            if letters is not None:
+                columns = table_schema.of_rows(dead_rows.schema())
+                self._dead = open_table(letters).destination(columns)
         ranges = [p for p in super().partitions(start, end) if isinstance(p, OffsetRange)]
-        return [DirectRange(found.piece, self._to) for found in ranges]
+        return [DirectRange(found.piece, self._to, self._dead) for found in ranges]
 
     def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # noqa: ANN401  # Spark's InputPartition
         from runnel.arrow import scan
@@ -87,9 +99,20 @@ class DirectReader(StreamReader):
         task = this_task(self._lake.query_id)
         attempt = Attempt.new(task.query.name, task.batch)
         files = PartFiles(partition.to, attempt, task.query.checkpoint, task.number)
-        written = write_all(files, scan.read(self._scan, partition.piece))
+        batches = scan.read(self._scan, partition.piece)
+        if partition.dead is None:
+            written = write_all(files, batches)
+            if written:
+                yield _as_rows(attempt.id, written, partition.to.schema)
+            return
+        apart = dead_rows.Apart(self._wanted, task.batch)
+        written = write_all(files, apart.good(batches))
         if written:
             yield _as_rows(attempt.id, written, partition.to.schema)
+        if apart.bad:
+            letters = PartFiles(partition.dead, attempt, task.query.checkpoint, task.number)
+            dead = write_all(letters, apart.bad)
+            yield _as_rows(attempt.id, dead, partition.dead.schema, is_dead=True)
 
 
 def direct_reader(options: Mapping[str, str]) -> DirectReader:
@@ -98,10 +121,15 @@ def direct_reader(options: Mapping[str, str]) -> DirectReader:
     lake = lake_options.parse(of_table)
     source = stream_options(of_source)
     decode = decoding_of(source)
-    wanted = _columns(options, decode) or all_columns(source)
+    wanted = tuple(spark_schema(_columns(options, decode) or all_columns(source), decode).names)
+    if lake.dead_letter_table is not None:
+        if decode is None:
+            raise OptionError("deadLetterTable needs decode: without it nothing can be wrong")
+        decode = replace(decode, bad_records="null", dead_letter_topic=None)
+    columns = wanted if lake.dead_letter_table is None else dead_rows.scanned(wanted)
     scan = Scan(
         client=source.client,
-        columns=tuple(spark_schema(wanted, decode).names),
+        columns=columns,
         read_committed=source.read_committed,
         fail_on_data_loss=source.fail_on_data_loss,
         poll_timeout_ms=source.poll_timeout_ms,
@@ -109,7 +137,7 @@ def direct_reader(options: Mapping[str, str]) -> DirectReader:
         path=source.path,
         decode=decode,
     )
-    return DirectReader(source, scan, lake)
+    return DirectReader(source, scan, lake, wanted)
 
 
 def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -141,7 +169,9 @@ def _columns(options: Mapping[str, str], decode: Decoding | None) -> tuple[str, 
     return names
 
 
-def _as_rows(attempt: str, files: list[WrittenFile], schema: bytes) -> "pa.RecordBatch":
+def _as_rows(
+    attempt: str, files: list[WrittenFile], schema: bytes, *, is_dead: bool = False
+) -> "pa.RecordBatch":
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -149,25 +179,39 @@ def _as_rows(attempt: str, files: list[WrittenFile], schema: bytes) -> "pa.Recor
     paths, sizes, rows, values, stats = (list(column) for column in columns)
     data = [[attempt] * len(files), paths, sizes, rows, [list(v) for v in values], stats]
     return pa.record_batch(
-        [*data, [schema] * len(files)], schema=to_arrow_schema(FILES, timezone="UTC")
+        [*data, [schema] * len(files), [is_dead] * len(files)],
+        schema=to_arrow_schema(FILES, timezone="UTC"),
     )
 
 
-def from_rows(
-    batches: "Iterator[pa.RecordBatch]",
-) -> tuple[list[str], list[WrittenFile], bytes | None]:
+class Told(NamedTuple):
     """What `_as_rows` made: the attempts, their files, and the schema of those."""
-    attempts: dict[str, None] = {}
-    files: list[WrittenFile] = []
+
+    attempts: tuple[str, ...] = ()
+    files: tuple[WrittenFile, ...] = ()
     schema: bytes | None = None
-    for batch in batches:
-        for row in batch.to_pylist():
-            attempts[row["attempt"]] = None
-            values = tuple(row["partition_values"])
-            size_bytes, count = row["size_bytes"], row["row_count"]
-            files.append(WrittenFile(row["path"], size_bytes, count, values, row["stats"]))
-            schema = row["schema"]
-    return list(attempts), files, schema
+
+
+def from_rows(batches: "Iterator[pa.RecordBatch]") -> tuple[Told, Told]:
+    """Of the table, and of its dead letters."""
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    alive = _told([row for row in rows if not row["is_dead"]])
+    return alive, _told([row for row in rows if row["is_dead"]])
+
+
+def _told(rows: list[dict[str, Any]]) -> Told:
+    files = tuple(
+        WrittenFile(
+            row["path"],
+            row["size_bytes"],
+            row["row_count"],
+            tuple(row["partition_values"]),
+            row["stats"],
+        )
+        for row in rows
+    )
+    attempts = tuple(dict.fromkeys(row["attempt"] for row in rows))
+    return Told(attempts, files, rows[-1]["schema"] if rows else None)
 
 
 def check_files(schema: StructType) -> None:

@@ -7,7 +7,7 @@ that is not known is refused with the nearest that is, because a misspelt one wo
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 FORMATS: Final = ("delta", "iceberg", "parquet")
@@ -28,6 +28,7 @@ _OWN: Final = (
     "targetFileSize",
     "orphanAge",
     "mode",
+    "deadLetterTable",
 )
 _SPARKS: Final = ("path", "checkpointLocation", "queryName")
 _KNOWN: Final = {name.lower(): name for name in (*_OWN, *_SPARKS)}
@@ -52,6 +53,7 @@ class LakeOptions:
     target_file_bytes: int = TARGET_FILE_BYTES
     orphan_age_ms: int = ORPHAN_AGE_MS
     direct: bool = False  # rows are files that the source has written
+    dead_letter_table: str | None = None  # with direct: where records go that cannot be read
     catalog: Mapping[str, str] = field(default_factory=dict)  # of Iceberg, for load_catalog
 
 
@@ -70,6 +72,8 @@ def parse(options: Mapping[str, str]) -> LakeOptions:
         raise TableError(f"batchId={batch}: write a whole number that grows from write to write")
     if batch is not None and "queryid" not in given:
         raise TableError("batchId needs queryId: together they tell one write from another")
+    if "deadlettertable" in given and given.get("mode", "").lower() != "direct":
+        raise TableError("deadLetterTable is for mode=direct: elsewhere rows carry _error and _raw")
     return LakeOptions(
         table=table,
         format=_choice(given, "tableFormat", FORMATS),
@@ -81,11 +85,21 @@ def parse(options: Mapping[str, str]) -> LakeOptions:
         target_file_bytes=_bytes(given, "targetFileSize", TARGET_FILE_BYTES),
         orphan_age_ms=_span_ms(given, "orphanAge", ORPHAN_AGE_MS),
         direct=_choice(given, "mode", ("rows", "direct")) == "direct",
+        dead_letter_table=given.get("deadlettertable") or None,
         catalog={
             name.removeprefix(_CATALOG): value
             for name, value in given.items()
             if name.startswith(_CATALOG)
         },
+    )
+
+
+def dead_letters(options: LakeOptions) -> LakeOptions | None:
+    """The table of dead letters: as the table is, but for its partitions."""
+    if options.dead_letter_table is None:
+        return None
+    return replace(
+        options, table=options.dead_letter_table, partition_by=(), dead_letter_table=None
     )
 
 

@@ -152,22 +152,49 @@ class StreamLakeWriter(_StreamPublisher, DataSourceStreamArrowWriter):
         return Written(task.query, (attempt.id,), written, self._to.schema)
 
 
+@dataclass(frozen=True)
+class WrittenWithDead(Written):
+    """The same of files that the source has written, and of those of dead letters."""
+
+    dead: Written | None
+
+
 class DirectLakeWriter(_StreamPublisher, DataSourceStreamArrowWriter):
-    """Files of a stream, which tasks of the direct source have written."""
+    """Files of a stream, which tasks of the direct source have written.
+
+    Dead letters have a table of their own, committed after the other under the same number.
+    """
 
     def __init__(self, options: LakeOptions, schema: "StructType") -> None:
         from runnel.spark.lake.direct import check_files
 
         super().__init__(options, overwrite=False)
+        letters = lake_options.dead_letters(options)
+        self._dead = None if letters is None else _StreamPublisher(letters, overwrite=False)
         check_files(schema)
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         from runnel.spark.lake.direct import from_rows
 
-        attempts, files, schema = from_rows(iterator)
-        return Written(
-            this_task(self._options.query_id).query, tuple(attempts), tuple(files), schema
-        )
+        alive, dead = from_rows(iterator)
+        query = this_task(self._options.query_id).query
+        letters = Written(query, *dead) if dead.files else None
+        return WrittenWithDead(query, *alive, letters)
+
+    def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
+        super().commit(messages, batchId)
+        if self._dead is not None:
+            self._dead.commit(_dead(messages), batchId)
+
+    def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
+        super().abort(messages, batchId)
+        if self._dead is not None:
+            self._dead.abort(_dead(messages), batchId)
+
+
+def _dead(messages: "list[WriterCommitMessage | None]") -> "list[WriterCommitMessage | None]":
+    found = [message.dead for message in messages if isinstance(message, WrittenWithDead)]
+    return [message for message in found if message is not None]
 
 
 class BatchLakeWriter(_Publisher, DataSourceArrowWriter):
