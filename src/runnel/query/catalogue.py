@@ -11,7 +11,6 @@ from runnel.query.errors import QueryError
 from runnel.query.json_shape import Column, quoted
 from runnel.query.shapes import shape_of
 from runnel.query.statements import may_show, unquoted_name
-from runnel.query.topic_dataset import TopicDataset
 from runnel.query.topic_reading import Moment, Settings, TopicReader
 from runnel.query.views import RAW, raw_view_of, view_of
 from runnel.spark.reads.assignment import Logs, TopicFound
@@ -85,9 +84,10 @@ class Catalogue:
             self._logs = None
 
     def _make_topic(self, name: str, topic: TopicFound) -> None:
+        from runnel.query.topic_dataset import TopicDataset
+
         reader = TopicReader(
             topic.name,
-            sorted(topic.partitions),
             self._open(),
             self._settings,
             self._moment,

@@ -151,7 +151,14 @@ class Connection:
             if not found:
                 raise QueryError("there is no statement; write one such as: select * from orders")
             return found
-        raise QueryError(complaint + self._catalogue.hint_of_quotes(statement))
+        hint = statements.hint_of_words(statement, complaint, self._reserved())
+        raise QueryError(complaint + (hint or self._catalogue.hint_of_quotes(statement)))
+
+    def _reserved(self) -> set[str]:
+        rows = self._duck.execute(
+            "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
+        ).fetchall()
+        return {row[0] for row in rows}
 
     def _result(self, text: str, parameters: Sequence[object] | None) -> Result:
         moment = self._moment = Moment(text)

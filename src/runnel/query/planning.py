@@ -8,10 +8,11 @@ it is where little is left.
 The default is the longest that a producer with Kafka's settings holds a record before it gives up.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from runnel.arrow.errors import SourceError
 from runnel.arrow.ranges import Range
 from runnel.query.bounds import Bounds
 from runnel.spark.reads.assignment import Logs
@@ -49,9 +50,12 @@ class Ends:
         return sum(max(0, self.ends[index] - start) for index, start in self.starts.items())
 
 
-def ends_of(logs: Logs, topic: str, partitions: Collection[int]) -> Ends:
-    """Two rounds of questions. Raises SourceError."""
-    places = [TopicPartition(topic, index) for index in partitions]
+def ends_of(logs: Logs, topic: str) -> Ends:
+    """Of the partitions that it has now. Raises SourceError."""
+    found = [each for each in logs.topics([topic]) if each.name == topic]
+    if not found:
+        raise SourceError(f"topic {topic} was deleted")
+    places = [TopicPartition(topic, index) for index in sorted(found[0].partitions)]
     starts, ends = logs.earliest(places), logs.latest(places)
     return Ends(
         {at.index: starts[at] for at in places}, {at.index: max(ends[at], 0) for at in places}

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.arrow.tally import Figures
-from runnel.query.errors import QueryError
+from runnel.query.errors import MissingExtraError, QueryError
 from runnel.query.topic_reading import Moment
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ class Result:
 
     def pandas(self) -> "pd.DataFrame":
         """Raises QueryError."""
-        return self.arrow().to_pandas()
+        try:
+            return self.arrow().to_pandas()
+        except ImportError:
+            raise MissingExtraError("a data frame needs pandas: pip install pandas") from None
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Raises QueryError."""

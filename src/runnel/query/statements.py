@@ -5,7 +5,7 @@ meant as the column and is put in quotes.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 MENDED_MAX: Final = 32
@@ -13,6 +13,7 @@ _OFFSET: Final = re.compile(r"\boffset\b", re.IGNORECASE)
 _LINE: Final = re.compile(r"^LINE (\d+): ", re.MULTILINE)
 _MISSING: Final = re.compile(r'Table with name "?(.+?)"? does not exist')
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_CLAUSES: Final = frozenset({"select", "from", "where", "having", "limit", "by", "as", "and", "or"})
 _COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _NEAR: Final = re.compile(r'syntax error at or near "(.*?)"', re.DOTALL)
 
@@ -35,6 +36,20 @@ def mended(statement: str, complaint: str) -> str | None:
         if is_it or is_before:
             return f'{statement[:first]}"{statement[first:last]}"{statement[last:]}'
     return None
+
+
+def hint_of_words(statement: str, complaint: str, reserved: Container[str]) -> str:
+    """What to add where a column may be meant that is a word of SQL, as `at` or `order`."""
+    position = _position(statement, complaint)
+    if position is None:
+        return ""
+    before = re.search(r"(\w+)\s*$", statement[:position])
+    here = re.match(r"\w+", statement[position:])
+    for found in (before, here):
+        word = "" if found is None else found[0].strip().lower()
+        if word in reserved and word not in _CLAUSES:
+            return f'\n\nIf {word} is a column, write it in double quotes: "{word}"'
+    return ""
 
 
 def missing_table(complaint: str) -> str | None:

@@ -60,13 +60,12 @@ class TopicReader:
     def __init__(
         self,
         topic: str,
-        partitions: Sequence[int],
         logs: Logs,
         settings: Settings,
         moment: Callable[[], Moment],
         lock: RLock,
     ) -> None:
-        self.topic, self._partitions = topic, partitions
+        self.topic = topic
         self._logs, self._settings, self._moment, self._lock = logs, settings, moment, lock
         self._locator = Locator(settings.scan)
 
@@ -75,7 +74,7 @@ class TopicReader:
         moment = self._moment()
         with self._lock:
             if self.topic not in moment.ends:
-                moment.ends[self.topic] = ends_of(self._logs, self.topic, self._partitions)
+                moment.ends[self.topic] = ends_of(self._logs, self.topic)
             return moment.ends[self.topic]
 
     def sample(self, pieces: Sequence[Range]) -> "Iterator[pa.RecordBatch]":

@@ -1,6 +1,8 @@
 """`runnel sql` as people use it: columns of JSON, formats, errors with a place, the shell."""
 
 import json
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,8 @@ from confluent_kafka import Producer
 
 import runnel
 from runnel.testing import RunnelBroker
-from tests.support.command import Runnel
+from tests.support.command import Runnel, command
+from tests.support.terminal import Terminal
 
 ORDERS = 30
 
@@ -189,3 +192,43 @@ def test_new_records_are_seen_by_the_next_statement(broker: RunnelBroker) -> Non
         assert producer.flush(30) == 0
         assert connection.sql("select count(*) from growing").fetchone() == (1,)
         assert connection.sql("select sum(a) from growing").fetchone() == (5,)
+
+
+def test_words_of_sql_that_are_columns(sql: Runnel) -> None:
+    done = sql.inside("sql", "select group, count(*) from orders")
+    assert done.status == 2 and 'in double quotes: "group"' in done.err
+
+
+def test_ctrl_c_ends_the_statement_and_not_the_shell(sql: Runnel, tmp_path: Path) -> None:
+    environ = sql.environment({"XDG_STATE_HOME": str(tmp_path)})
+    with Terminal(command("sql"), environ) as terminal:
+        terminal.expect("runnel> ")
+        terminal.press("select count(*)\nfrom orders\n;\n")
+        terminal.expect("32")
+        terminal.press("select sum(a.range * b.range) from range(10000000) a, range(1000000) b;\n")
+        terminal.expect("b;")
+        time.sleep(1)
+        terminal.send_signal(signal.SIGINT)
+        terminal.expect("ended")
+        terminal.press("select 'still' || ' here' as words;\n")
+        terminal.expect("still here")
+        terminal.press(".quit\n")
+        assert terminal.wait() == 0
+    assert "count(*)" in (tmp_path / "runnel" / "sql_history").read_text()
+
+
+def test_pyspark_is_not_needed_and_duckdb_is(sql: Runnel, tmp_path: Path) -> None:
+    def without(name: str) -> dict[str, str]:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('no', name={name!r})")
+        return {"PYTHONPATH": f"{folder}:{sql.environment()['PYTHONPATH']}"}
+
+    text = "select count(*) as n, max(amount) as most from orders"
+    done = sql.process("sql", text, "--json", environ=without("pyspark"))
+    assert done.json == {"n": 32, "most": 14.5}
+    for name in ("duckdb", "pyarrow"):
+        refused = sql.process("sql", text, environ=without(name))
+        assert refused.status == 2
+        needs = f"SQL over topics needs {name}: pip install 'runnel[sql]'"
+        assert refused.err == f"runnel: {needs}\n"

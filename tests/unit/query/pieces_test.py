@@ -233,7 +233,7 @@ class _Log:
 def _planned(stamps: list[int], first_ms: int, last_ms: int, disorder_ms: int | None = 10) -> Range:
     log, told = _Log(stamps), list[str]()
     bounds = Bounds(times_us=Interval(first_ms * 1000, last_ms * 1000))
-    whole = ends_of(log, "t", [0]).whole("t")
+    whole = ends_of(log, "t").whole("t")
     (found,) = pruned(log, whole, lambda _: bounds, disorder_ms, log.look, told.append)
     assert found.times_ms in (None, (first_ms, last_ms))
     return found.piece
