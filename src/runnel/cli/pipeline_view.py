@@ -1,5 +1,7 @@
 """The live view of a run at a terminal: a few lines that change, and what happened above them."""
 
+import os
+import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +34,9 @@ COLOURS: Final = {
 
 class LiveView(Lines):
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
+        # The terminal itself: while Spark starts, standard error is the JVM's log.
+        terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w")
+        self._console = Console(file=terminal)
         self._live = Live(console=self._console, refresh_per_second=4, transient=True)
         self._spinner = Spinner("dots")
 
@@ -92,7 +96,7 @@ def fields_of(status: "Status", now: float | None = None) -> dict[str, str]:
     if status.retries:
         fields["retries"] = str(status.retries)
     if status.note:
-        fields["upkeep"] = status.note
+        fields["note"] = status.note
     if status.skipped:
         fields["skipped"] = "; ".join(status.skipped)
     if status.error:

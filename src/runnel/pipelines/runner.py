@@ -26,7 +26,7 @@ from runnel.pipelines.kind import Flow, Kind, Report, Run, Stream, Turn, Turns
 from runnel.pipelines.measuring import Batch, Batches
 from runnel.pipelines.origin import Origin
 from runnel.pipelines.skips import Skips
-from runnel.pipelines.sparking import spark_for
+from runnel.pipelines.sparking import check_jvm, spark_for
 from runnel.pipelines.spec import CONTINUOUS, ONCE, Spec
 from runnel.pipelines.status import SKIPPED_MAX, Status
 
@@ -104,8 +104,7 @@ class Runner:
             raise PipelineError(Failure(MISTAKE, str(error))) from None
         self._query_id = origin.query_id(self._spec.name)
         if origin.start:
-            source = replace(self._spec.source, start=origin.start)
-            self._spec = replace(self._spec, source=source)
+            self._spec = _starting(self._spec, origin.start)
         now = origins.told(self._spec)
         has_state = reached(self._home.checkpoint).has_state
         for change in origins.changes(origin.spec, now, has_state=has_state):
@@ -142,6 +141,7 @@ class Runner:
                 try:
                     return self._flow(self._kind.build(run))
                 except Exception as error:  # noqa: BLE001  # whatever its parts raise
+                    check_jvm(spark, self._home)
                     self._after(classify(self._spec, error), error)
 
     def _after(self, failure: Failure, error: Exception) -> None:
@@ -272,6 +272,8 @@ class Runner:
         self._tries = 0
         self._has_more = report.has_more
         seconds = max(1e-6, time.monotonic() - began)
+        if report.text and report.text != self.status.note:
+            self._watch.line(report.text)
         self._set(
             batch=number,
             batches=self.status.batches + 1,
@@ -282,8 +284,6 @@ class Runner:
             lag=report.lag,
             note=report.text or self.status.note,
         )
-        if report.text:
-            self._watch.line(report.text)
 
     def _between(self, flow: Flow) -> None:
         if flow.between is None or self._is_stopping:
@@ -316,6 +316,13 @@ class Runner:
             self._is_status_stale = True
         else:
             self._is_status_stale = False
+
+
+def _starting(spec: Spec, start: str) -> Spec:
+    """Where a reset has set it, whatever the file says of the first time."""
+    options = spec.source.options.items()
+    kept = {name: text for name, text in options if not name.lower().startswith("starting")}
+    return replace(spec, source=replace(spec.source, start=start, options=kept))
 
 
 def _has_begun(query: "StreamingQuery") -> bool:

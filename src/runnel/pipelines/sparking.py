@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runnel.pipelines.failures import UNKNOWN, Failure, PipelineError
 from runnel.pipelines.home import Home
 from runnel.pipelines.spec import Spec
 
@@ -44,6 +45,21 @@ def spark_for(spec: Spec, home: Home) -> "Iterator[SparkSession]":
         with suppress(Exception):  # the JVM may be dead already
             if is_ours:
                 spark.stop()
+
+
+def check_jvm(spark: "SparkSession | None", home: Home) -> None:
+    """Raises PipelineError if it has ended: nothing can be tried again without it."""
+    gateway = None if spark is None else spark.sparkContext._gateway
+    if gateway is None or gateway.proc is None or gateway.proc.poll() is None:
+        return
+    raise PipelineError(
+        Failure(
+            UNKNOWN,
+            f"Spark's JVM has ended with status {gateway.proc.returncode}; {home.spark_log} may say"
+            " why. If it was killed for want of memory, set spark.memory. Run it again: nothing is"
+            " lost.",
+        )
+    )
 
 
 def _has_session() -> bool:

@@ -36,7 +36,7 @@ def test_all_that_is_known_and_nothing_else() -> None:
     assert fields["lag"] == "1.50k records (orders-1 1.50k)"
     assert fields["state size"] == "42k rows, 9.0 MiB"
     assert fields["last error"] == "no broker answers (1 min ago)"
-    assert {"retries", "upkeep", "skipped", "watermark"}.isdisjoint(fields)
+    assert {"retries", "note", "skipped", "watermark"}.isdisjoint(fields)
 
 
 def test_a_view_for_the_terminal_says_how_to_stop() -> None:

@@ -18,7 +18,7 @@ from runnel.pipelines.home import HISTORY_LINES_MAX, BusyError, Home
 from runnel.pipelines.kind import Flow, Kind, Report, Run, Turn, Turns
 from runnel.pipelines.measuring import Batch
 from runnel.pipelines.runner import Runner
-from runnel.pipelines.skips import Skips
+from runnel.pipelines.skips import LOG_BYTES_MAX, Skips
 from runnel.pipelines.spec import Every, Source, Spec, Target
 from runnel.pipelines.status import Status
 from runnel.types import TopicPartition
@@ -288,6 +288,9 @@ def test_ranges_that_were_skipped_are_told_once(tmp_path: Path) -> None:
         file.write("se: offsets 1 to 2 of b-0 cannot be read: gone; they are skipped\n")
     assert skips.new() == ["offsets 1 to 2 of b-0 cannot be read: gone"]
     assert skips.new() == []
+    with log.open("a") as file:
+        file.write("x" * LOG_BYTES_MAX + "\n")
+    assert skips.new() == [] and log.stat().st_size == 0
 
 
 def test_how_far_a_checkpoint_is(tmp_path: Path) -> None:
