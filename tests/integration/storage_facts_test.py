@@ -1,8 +1,12 @@
 """What `storage` pipelines find in segment files equals what a consumer reads of the same log."""
 
 import re
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
+
+import psutil
+import pytest
 
 from runnel.inspect.analyzing import analyze_partition
 from runnel.inspect.folders import look_into
@@ -10,19 +14,30 @@ from runnel.pipelines.streams.segment_facts import COUNTS, Segment, facts
 from runnel.pipelines.streams.storage_report import Retention, look, shared_out
 from runnel.storage.files import OsDisk
 from tests.support.mixed_log import MixedWriter, wanted
-from tests.support.process import StartBroker
+from tests.support.process import BrokerProcess, StartBroker
 
 DAY_MS = 86_400_000
+PATIENCE_S = 60.0
+SETTINGS = {
+    "log.segment.bytes": str(1 << 20),
+    "log.retention.ms": "-1",
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
 NO_RETENTION = Retention(-1, -1)
 
 
-def test_facts_equal_a_consumers_count(start_broker: StartBroker) -> None:
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_facts_equal_a_consumers_count(start_broker: StartBroker, policy: str) -> None:
     """With every codec, and transactions that were committed, aborted and left open."""
-    broker = start_broker(settings={"log.segment.bytes": "1048576", "log.retention.ms": "-1"})
-    writer = MixedWriter(broker.bootstrap, "mixed", seed=7, keyed=False)
+    broker = start_broker(settings=SETTINGS | {"log.cleanup.policy": policy})
+    writer = MixedWriter(broker.bootstrap, "mixed", seed=7, keyed=policy == "compact")
     writer.write(150)
     writer.leave_open()
+    if policy == "compact":
+        _wait_for_compaction(broker)
     rows = wanted(broker.bootstrap, "mixed").all
+    broker.stop()
     topics = look([str(broker.data_dir)], re.compile("mixed"), NO_RETENTION, now_ms=0)
     assert list(topics) == ["mixed"]
     assert len(topics["mixed"].segments) > 1
@@ -64,6 +79,13 @@ def test_facts_equal_a_consumers_count(start_broker: StartBroker) -> None:
     assert 0 < markers < 100 * analysis.control_records
     payload = sum(use.payload_bytes for use in analysis.codecs.values())
     assert payload - total["payload_bytes"] == markers
+
+
+def _wait_for_compaction(broker: BrokerProcess) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while "cleaned mixed-0" not in broker.log or psutil.Process(broker.pid).children():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_damage_is_counted_and_passed_over(start_broker: StartBroker, tmp_path: Path) -> None:
