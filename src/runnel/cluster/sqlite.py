@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
 
+from runnel.cluster.reserve import Reserve
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import (
     MAX_TXN_OPERATIONS,
@@ -37,6 +38,7 @@ from runnel.ports import (
 )
 
 FILE_NAME: Final = "metadata.db"
+RESERVE_NAME: Final = "metadata.reserve"
 HISTORY_CHANGES: Final = 20_000
 MAX_LEASES: Final = 10_000
 
@@ -157,6 +159,7 @@ class _Table:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._reserve = Reserve(path.with_name(RESERVE_NAME))
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
@@ -178,9 +181,7 @@ class _Table:
                 self._write(writes)
                 return TxnResult(Outcome.OK, self.revision)
         except sqlite3.Error as error:
-            if (
-                error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
-            ):  # rolled back, and that is sure
+            if _is_full(error):  # rolled back, and that is sure
                 raise RunnelError(
                     ErrorCode.KAFKA_STORAGE_ERROR, f"metadata store {self._path}: {error}"
                 ) from None
@@ -245,6 +246,14 @@ class _Table:
         """One transaction, one revision. Raises sqlite3.Error, after which nothing is written."""
         if self._failed:
             raise self._failed
+        while True:
+            try:
+                return self._write_once(writes)
+            except sqlite3.Error as error:
+                if not _is_full(error) or not self._reserve.give_some():
+                    raise
+
+    def _write_once(self, writes: Sequence[Put | Delete]) -> None:
         revision = self.revision + 1
         changes: list[Change] = []
         try:
@@ -270,6 +279,10 @@ class _Table:
         if changes:
             self.revision = revision
             self._changes.append(Changes(revision, changes))
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
 
 
 def _successor(old: Entry | None, put: Put, revision: int) -> Entry:

@@ -26,12 +26,13 @@ from runnel.types import TopicPartition
 KAFKA_METADATA_LOG = "__cluster_metadata-0"
 KAFKA_FILES = ("bootstrap.checkpoint",)  # not ours, and no news
 METADATA_STORE = "metadata.db"  # of the broker, with SQLite's files beside it
+METADATA_RESERVE = "metadata.reserve"  # room for it on a full disk
 PARTITION_INDEX_MAX = 1_000_000
 WRITING = ".writing"  # then `.tmp`: of a file that a thread replaces
 
 OUR_FILES = {
     META_PROPERTIES, RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, FIRST_DIRTY, CLEAN_SHUTDOWN,
-    BOOT, LOCK_FILE,
+    BOOT, LOCK_FILE, METADATA_RESERVE,
     *(METADATA_STORE + ending for ending in ("", "-wal", "-shm", "-journal")),
     *KAFKA_FILES,
 }  # fmt: skip

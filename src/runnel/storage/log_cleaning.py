@@ -77,6 +77,7 @@ class CleanableLog(CuttableLog):
                     segment.path(suffix), self._config.file_delete_delay_ms
                 )
         segment.ending = DELETED
+        segment.release()  # or its bytes stay on the disk although its name is gone
         if not keeps_snapshot and segment.base_offset in self.snapshots:
             self.snapshots.remove(segment.base_offset)
 

@@ -147,5 +147,6 @@ class CuttableLog(WritableLog):
                     segment.path(suffix), self._config.file_delete_delay_ms
                 )
             segment.ending = DELETED
+            segment.release()  # or its bytes stay on the disk although its name is gone
             if segment.base_offset in self.snapshots:
                 self.snapshots.remove(segment.base_offset)

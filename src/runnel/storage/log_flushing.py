@@ -154,3 +154,5 @@ class FlushingLog(LogState):
         self.offline = f"{self.partition} is deleted"
         if self._flush is not None:
             self._flush.withdrawn = True
+        for segment in self.segments:
+            segment.release()  # or its bytes stay on the disk although its name is gone

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runnel.cluster.sqlite import SqliteStore
+from runnel.cluster.reserve import RESERVE_BYTES, SLICE_BYTES, Reserve
+from runnel.cluster.sqlite import RESERVE_NAME, SqliteStore
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import (
     MAX_TXN_OPERATIONS,
@@ -373,5 +374,43 @@ def test_the_fake_injects_every_kind_of_unknown() -> None:
         await store.grant_lease(1000)
         store.lose_all_leases()
         assert happened["leases lost"] == 1
+
+    asyncio.run(test())
+
+
+def test_on_a_full_disk_metadata_can_still_be_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would make room, a deleted topic or a shorter retention, has to be written first."""
+
+    async def test() -> None:
+        store = await SqliteStore.open(tmp_path, LoopClock())
+        await put(store, "small", b"")
+        reserve = tmp_path / RESERVE_NAME
+        assert reserve.stat().st_size == RESERVE_BYTES
+        db, give_some = store._table._db, Reserve.give_some
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count={pages}")  # SQLite then says what it says of a full disk
+
+        with pytest.raises(RunnelError, match="database or disk is full") as raised:
+            await put(store, "large", bytes(100_000))
+        assert raised.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert reserve.stat().st_size == 0, "all of it was tried"
+        await store.close()
+
+        store = await SqliteStore.open(tmp_path, LoopClock())
+        assert reserve.stat().st_size == RESERVE_BYTES, "filled again"
+        db = store._table._db
+        db.execute(f"PRAGMA max_page_count={pages}")
+
+        def give_some_that_helps(mine: Reserve) -> bool:
+            db.execute("PRAGMA max_page_count=1000")
+            return give_some(mine)
+
+        monkeypatch.setattr(Reserve, "give_some", give_some_that_helps)
+        await put(store, "large", bytes(100_000))
+        assert reserve.stat().st_size == RESERVE_BYTES - SLICE_BYTES
+        assert [entry.key for entry in (await store.read("")).entries] == ["large", "small"]
+        await store.close()
 
     asyncio.run(test())

@@ -1,18 +1,21 @@
 """A data folder over its life: create, stop, crash, reopen, delete, and what does not belong."""
 
+import contextlib
 import random
 from errno import EIO
+from pathlib import Path
 
 import pytest
 
 from runnel.config.topic import LogConfig
 from runnel.errors import ErrorCode, RunnelError
-from runnel.storage.files import write_all
+from runnel.storage.files import OsDisk, write_all
 from runnel.storage.log import Log
 from runnel.storage.store import LogStore
 from runnel.types import TopicPartition
 from tests.simulated.disk import SimDisk
 from tests.support.batches import make_batch
+from tests.support.compacting import clean
 from tests.support.stores import (
     FOLDER,
     TOPIC_ID,
@@ -339,3 +342,39 @@ def test_many_logs_share_few_open_files() -> None:
     assert len(held) <= 4
     in_other = [name for name in disk.list("other") if name.startswith("topic-")]
     assert len(in_other) == 6  # the folder with fewer logs gets the next
+
+
+@pytest.mark.parametrize("way", ["retention", "truncation", "compaction", "deletion"])
+def test_what_is_deleted_frees_its_space(way: str, tmp_path: Path) -> None:
+    """A file that is removed keeps its bytes on the disk for as long as somebody has it open."""
+    disk, clock = OsDisk(), ManualClock()
+    store = LogStore(disk, [str(tmp_path)], clock, random.Random(1), CONFIG)
+    store.open()
+    log = store.create("topic", TOPIC_ID, 0, CONFIG)
+    _fill(log, 20)
+    flush(log)
+    before = list(log.segments)
+    assert len(before) > 3 and len(read_all(log)) == log.size_bytes, "all of them are open"
+    if way == "retention":
+        log.delete_records(log.segments[-1].base_offset)
+        log.retain(clock.wall_ms(), log.log_end_offset)
+    elif way == "truncation":
+        log.truncate_to(log.segments[1].base_offset)
+    elif way == "compaction":
+        clean(disk, log, clock.wall_ms())
+    else:
+        store.delete("topic", 0)
+    assert way == "deletion" or not set(before) <= set(log.segments)
+    clock.advance(CONFIG.file_delete_delay_ms)
+    for purge in store.purge():
+        purge.run()
+    assert removed_but_open(tmp_path) == []
+
+
+def removed_but_open(folder: Path) -> list[str]:
+    """What this process has open of the folder although its name is gone."""
+    found: list[str] = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # of the listing itself
+            found.append(str(link.readlink()))
+    return [path for path in found if path.startswith(str(folder)) and path.endswith("(deleted)")]
