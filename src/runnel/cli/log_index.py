@@ -1,10 +1,12 @@
 """`runnel logs index`: the search index of a topic, built and kept up to date without Spark."""
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from runnel.cli.connecting import NoBrokerError
 from runnel.cli.figures import size_text
 from runnel.cli.log_options import (
     DataFolder,
@@ -20,6 +22,7 @@ from runnel.cli.output import (
     AsJson,
     Bootstrap,
     examples,
+    note,
     progress,
     show_json,
     show_line,
@@ -71,11 +74,17 @@ def index(
     if rebuild:
         there.remove()
     while True:
-        done, seconds = _caught_up(there, where, processes)
-        if done.lines or not follow:
-            _tell(there, done, seconds, as_json)
+        try:
+            done, seconds = _caught_up(there, where, processes)
+            if done.lines or not follow:
+                _tell(there, done, seconds, as_json)
+        except NoBrokerError as error:  # it may be starting again
+            if not follow:
+                raise
+            note(f"{error} Trying again in {every}.")
         if not follow:
             return
+        sys.stdout.flush()
         time.sleep(pause_ms / 1000)
 
 

@@ -35,6 +35,15 @@ _KNOWN: Final = frozenset(
 )
 
 
+class _Number(str):
+    """A number with a fraction, as it stands in the record: that is what people look for."""
+
+    __slots__ = ()
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_Number)
+
+
 class Line(NamedTuple):
     """What a reader wants to know. Texts are empty where a record does not say."""
 
@@ -56,7 +65,7 @@ def parsed(value: bytes | None) -> Line:
         return Line("")
     if value[:1] == b"{":
         try:
-            document = json.loads(value)
+            document = _DECODER.decode(value.decode())
         except (ValueError, RecursionError):
             pass
         else:
@@ -75,6 +84,7 @@ def level_of(value: object) -> str:
     """Names as loggers write them, numbers of pino and bunyan (30 is info) and of syslog."""
     if isinstance(value, bool) or value is None:
         return ""
+    value = _plain(value)
     if isinstance(value, int | float):
         if 0 <= value < 8:
             return _SYSLOG[int(value)]
@@ -89,7 +99,17 @@ def text_of(value: object) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, _Number):
+        return float(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value
 
 
 def without_surrogates(text: str) -> str:

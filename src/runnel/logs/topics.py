@@ -17,7 +17,7 @@ from runnel.arrow.ranges import Range, Scan
 from runnel.client.admin import EARLIEST, LATEST, list_offsets
 from runnel.client.cluster import Cluster
 from runnel.client.reading import Reader
-from runnel.logs.filters import Filters, LogRecord
+from runnel.logs.filters import OWN_FIELDS, Filters, LogRecord
 from runnel.logs.index import Span
 from runnel.logs.query import tokens_of
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW_LINES: Final = 20_000  # up to which pyarrow is not worth its import
-NEEDLE_LETTERS_MIN: Final = 2
 _COLUMNS: Final = ("value", "offset", "timestamp")
 
 
@@ -55,19 +54,24 @@ class Source(Protocol):
 def needle_of(filters: Filters) -> bytes | None:
     """A word that stands in the bytes of every line that matches, in lower case.
 
-    Only one of ASCII with letters: others may be escaped in JSON, and numbers written otherwise.
+    Only one of ASCII: others may be escaped in JSON. Names of fields that every line has do not
+    count, as loggers name them each in their own way.
     """
     words = [token for term in filters.query.terms if not term.is_not for token in term.tokens]
-    words += [token for name in filters.fields for token in tokens_of(name)]
-    words += [token for name in filters.services[:1] for token in tokens_of(name)]
-    if len(filters.services) > 1:
-        words = [word for word in words if word not in tokens_of(filters.services[0])]
-    usable = [
-        word
-        for word in words
-        if word.isascii() and sum(map(str.isalpha, word)) >= NEEDLE_LETTERS_MIN
-    ]
-    return max(usable, key=len).encode() if usable else None
+    for name, text in filters.fields.items():
+        if name not in OWN_FIELDS:
+            words += tokens_of(name)
+        if name != "level":
+            words += tokens_of(text)
+    if len(filters.services) == 1:
+        words += tokens_of(filters.services[0])
+    usable = [word for word in words if word.isascii()]
+    return max(usable, key=_rarity).encode() if usable else None
+
+
+def _rarity(word: str) -> tuple[int, int]:
+    """Letters say more than digits, which are in times and numbers everywhere."""
+    return sum(map(str.isalpha, word)), len(word)
 
 
 class BrokerSource:
@@ -108,7 +112,7 @@ class BrokerSource:
                 yield [
                     LogRecord(partition, found.record.offset, found.record.timestamp, value)
                     for found in page
-                    if (value := found.record.value)
+                    if (value := found.record.value) and (needle is None or needle in value.lower())
                 ]
             return
         piece = Range(self._topic, partition, span.start, span.end)

@@ -22,7 +22,21 @@ from runnel.logs.search import Searched, search
 from runnel.logs.segment import LogIndexError, Segment, SegmentInfo, SegmentWriter
 from runnel.logs.topics import rows_with
 
-WORDS = ["payment", "failed", "Kraków", "user", "7", "77", "a", "x_y", "timed out", "1.5e3", "ß"]
+WORDS = [
+    "payment",
+    "10000000",
+    "1.0E7",
+    "failed",
+    "Kraków",
+    "user",
+    "7",
+    "77",
+    "a",
+    "x_y",
+    "timed out",
+    "1.5e3",
+    "ß",
+]
 words = st.sampled_from(WORDS)
 texts = st.one_of(
     st.lists(words, max_size=4).map(" ".join),
@@ -49,6 +63,7 @@ values = st.one_of(
         errors="surrogatepass")),
     texts.map(lambda text: text.encode(errors="replace")),
     st.binary(max_size=10),
+    st.sampled_from([b'{"user": 1.0E7, "name": "payment"}', b'{"msg": "a", "user": 1.50e3}']),
 ).filter(bool)  # fmt: skip
 terms = st.one_of(
     words,

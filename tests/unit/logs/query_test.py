@@ -98,10 +98,19 @@ def test_filters() -> None:
 
 def test_needles() -> None:
     assert needle_of(Filters(parse('"payment failed" -longest_of_all 123456789'))) == b"payment"
-    assert needle_of(Filters(parse("123 Kraków -x"))) is None
+    assert needle_of(Filters(parse("123 45 Kraków -x"))) == b"123"
+    assert needle_of(Filters(parse("Kraków -x"))) is None
     assert needle_of(Filters(services=("shop",), fields={"user": "7"})) in (b"shop", b"user")
+    assert needle_of(Filters(services=("shop", "web"))) is None
+    assert needle_of(Filters(fields={"logger": "api", "level": "warning"})) == b"api"
     data, ends = b"abcab|abxx", [0, 3, 5, 10]
     assert rows_with(b"ab", data, ends) == [0, 1, 2]
     assert rows_with(b"ca", data, ends) == []
     assert rows_with(b"ab", data, [3, 5, 10]) == [0, 1]
     assert rows_with(b"xx", data, [0, 3, 5]) == []
+
+
+def test_numbers_stay_as_they_are_written() -> None:
+    line = parsed(b'{"msg": "m", "a": 1.50, "b": 1.0E7, "c": [1.50, 2], "d": -0, "level": 30.0}')
+    assert line.fields == {"a": "1.50", "b": "1.0E7", "c": "[1.5,2]", "d": "0"}
+    assert line.level == "info"
