@@ -1,5 +1,6 @@
 """Compaction and expiry by all formats: the same rows, few files; writers go on exactly once."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,9 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from runnel.spark import steps
-from runnel.spark.lake import lake_options
+from runnel.spark.lake import lake_options, maintenance
 from runnel.spark.lake.kept_files import read_all
-from runnel.spark.lake.lake_options import LakeOptions
+from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import open_table
 from runnel.spark.lake.maintenance import Progress, maintain
 from runnel.spark.lake.sink import RunnelLake
@@ -142,3 +143,35 @@ def test_a_dry_run_changes_nothing(tmp_path: Path, table_format: str) -> None:
 
 def test_a_table_that_is_not_there_is_no_error(tmp_path: Path) -> None:
     assert maintain(options_of(tmp_path / "t", "delta"), expire_after_ms=0).files_before == 0
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_two_upkeeps_at_a_time_neither_double_nor_lose_rows(
+    tmp_path: Path, table_format: str, locks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one begins when the first has written its files; some mounts know no locks."""
+    folder = tmp_path / "t"
+    for n in range(6):
+        write(folder, table_format, range(n * 10, n * 10 + 10), queryId="q", batchId=str(n))
+    options, refused = options_of(folder, table_format), []
+
+    def second(step: str) -> None:
+        if step == "rewritten" and not refused:
+            refused.append("")
+            try:
+                maintain(options, expire_after_ms=None)
+            except TableError as error:
+                refused.append(str(error))
+
+    monkeypatch.setattr(steps, "reached", second)
+    if locks:
+        maintain(options, expire_after_ms=None)
+        assert "is being compacted by another process" in refused[1]
+    else:
+        monkeypatch.setattr(maintenance, "only_upkeep", lambda _: nullcontext())
+        with pytest.raises(TableError, match=r"replaced by somebody else|are gone before"):
+            maintain(options, expire_after_ms=None)
+    assert ids(table_format, folder) == list(range(60))
+    maintain(options, expire_after_ms=None)
+    assert ids(table_format, folder) == list(range(60))
+    assert tables.ledgers(folder) == []

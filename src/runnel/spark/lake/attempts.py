@@ -23,6 +23,7 @@ from runnel.spark.lake.lake_options import TableError
 FOLDER: Final = "_runnel"
 MAX_SWEPT: Final = 1_000  # ledgers by one commit; the next one goes on
 _LOCK: Final = "lock"
+_UPKEEP_LOCK: Final = "upkeep.lock"
 _LOCK_WAIT_S: Final = 120.0
 _LOCK_POLL_S: Final = 0.02
 
@@ -73,19 +74,34 @@ def exclusive(folder: Path) -> Iterator[None]:
 
     A driver that only seemed dead would else commit files that its successor has just swept.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("a") as lock:
-        deadline = time.monotonic() + _LOCK_WAIT_S
+    why = (
+        f"{folder / _LOCK} has been held for {_LOCK_WAIT_S:.0f} s: another driver commits to this"
+        " table and does not end; find and stop it"
+    )
+    with _locked(folder / _LOCK, _LOCK_WAIT_S, why):
+        yield
+
+
+@contextmanager
+def only_upkeep(folder: Path) -> Iterator[None]:
+    """One upkeep at a time, or the second would sweep what the first is about to commit."""
+    why = f"{folder.parent} is being compacted by another process; start again when it has ended"
+    with _locked(folder / _UPKEEP_LOCK, 0, why):
+        yield
+
+
+@contextmanager
+def _locked(path: Path, wait_s: float, why: str) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        deadline = time.monotonic() + wait_s
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    raise TableError(
-                        f"{folder / _LOCK} has been held for {_LOCK_WAIT_S:.0f} s: another driver"
-                        f" commits to this table and does not end; find and stop it"
-                    ) from error
+                if time.monotonic() >= deadline:
+                    raise TableError(why) from error
                 time.sleep(_LOCK_POLL_S)
         yield
 

@@ -87,6 +87,17 @@ class LakeTable(Protocol):
         ...
 
 
+def check_there(table: LakeTable, files: Sequence[WrittenFile]) -> None:
+    """A table that names a file which is not there cannot be read any more, by anybody."""
+    gone = [file.path for file in files if not (table.data / file.path).is_file()]
+    if gone:
+        raise TableError(
+            f"{table.where}: {len(gone)} of {len(files)} files are gone before they were committed,"
+            f" such as {gone[0]}: the same query runs twice, or its workers do not see the driver's"
+            " folder. Nothing was committed; start it again, once"
+        )
+
+
 def open_table(options: LakeOptions) -> LakeTable:
     """The table of these options; its folder decides the format where the option does not."""
     named = options.catalog or options.format == "iceberg"

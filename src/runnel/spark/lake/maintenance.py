@@ -7,14 +7,16 @@ and for nothing else.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 from runnel.spark import steps
 from runnel.spark.lake import rewriting
-from runnel.spark.lake.attempts import Attempt, Ledger, Sweeper, exclusive
-from runnel.spark.lake.lake_options import LakeOptions
-from runnel.spark.lake.lake_table import LakeTable, open_table
+from runnel.spark.lake.attempts import Attempt, Ledger, Sweeper, exclusive, only_upkeep
+from runnel.spark.lake.kept_files import KeptFile
+from runnel.spark.lake.lake_options import LakeOptions, TableError
+from runnel.spark.lake.lake_table import LakeTable, check_there, open_table
 from runnel.spark.lake.part_files import REWRITTEN
 from runnel.spark.lake.rewriting import Group
 
@@ -62,11 +64,24 @@ def maintain(
         expire_after_ms: how long what was replaced stays for readers; None leaves all of it.
         least_files: partitions with fewer small files than that are left for another time.
     """
+    table = open_table(options)
+    if table.kept() is None:
+        return Upkeep(0, 0, 0, 0, 0, 0)
+    with nullcontext() if dry_run else only_upkeep(table.ledgers):
+        return _maintained(options, expire_after_ms, least_files, dry_run, progress)
+
+
+def _maintained(
+    options: LakeOptions,
+    expire_after_ms: int | None,
+    least_files: int,
+    dry_run: bool,
+    progress: Callable[[Progress], None],
+) -> Upkeep:
     started = time.monotonic()
     table = open_table(options)
     kept = table.kept()
-    if kept is None:
-        return Upkeep(0, 0, 0, 0, 0, 0)
+    assert kept is not None, "it was there a moment ago"
     if not dry_run:
         with exclusive(table.ledgers):
             Sweeper(table.ledgers, table.remove, table.referenced).sweep(
@@ -126,6 +141,23 @@ def _replace(options: LakeOptions, work: list[Group], heard: rewriting.Heard) ->
     ]
     steps.reached("rewritten")
     with exclusive(table.ledgers):
-        open_table(options).replace([file for group in work for file in group.files], new)
+        table = open_table(options)
+        old = [file for group in work for file in group.files]
+        _check_kept(table, old)
+        check_there(table, new)
+        table.replace(old, new)
         steps.reached("replaced")
         Ledger(table.ledgers, attempt).close()
+
+
+def _check_kept(table: LakeTable, old: Sequence[KeptFile]) -> None:
+    """What somebody else has replaced meanwhile is not replaced again: its rows would be there
+    twice."""
+    now = table.kept()
+    there = {file.path for file in now.files} if now else set()
+    gone = [file.path for file in old if file.path not in there]
+    if gone:
+        raise TableError(
+            f"{len(gone)} of {len(old)} files of {table.where} were replaced by somebody else while"
+            " they were compacted; nothing was committed, start again"
+        )

@@ -22,8 +22,8 @@ from pyspark.sql.datasource import (
 from runnel.spark import steps
 from runnel.spark.lake import lake_options, table_schema
 from runnel.spark.lake.attempts import Attempt, Ledger, Sweeper, exclusive
-from runnel.spark.lake.lake_options import LakeOptions, TableError
-from runnel.spark.lake.lake_table import NONE_YET, LakeTable, Query, open_table
+from runnel.spark.lake.lake_options import LakeOptions
+from runnel.spark.lake.lake_table import NONE_YET, LakeTable, Query, check_there, open_table
 from runnel.spark.lake.lake_task import this_task
 from runnel.spark.lake.part_files import NO_BATCHES, PartFiles, WrittenFile, write_all
 
@@ -110,7 +110,7 @@ class _Publisher:
         schema = next((message.schema for message in written if message.schema), None)
         if schema is None or not (files or self._overwrite):
             return
-        _check_there(table, files)
+        check_there(table, files)
         rows = table_schema.read(schema)
         table.publish(rows, files, query, batch, overwrite=self._overwrite)
         steps.reached("table committed")
@@ -227,17 +227,6 @@ class BatchLakeWriter(_Publisher, DataSourceArrowWriter):
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         self._discard(self._query)
-
-
-def _check_there(table: LakeTable, files: Sequence[WrittenFile]) -> None:
-    """A table that names a file which is not there cannot be read any more, by anybody."""
-    gone = [file.path for file in files if not (table.data / file.path).is_file()]
-    if gone:
-        raise TableError(
-            f"{table.where}: {len(gone)} of the batch's {len(files)} files are gone before they"
-            f" were committed, such as {gone[0]}: the same query runs twice, or its workers do not"
-            " see the driver's folder. Nothing was committed; start it again, once"
-        )
 
 
 def _said(messages: "list[WriterCommitMessage | None]") -> list[Written]:
