@@ -153,7 +153,8 @@ def test_two_upkeeps_at_a_time_neither_double_nor_lose_rows(
     folder = tmp_path / "t"
     for n in range(6):
         write(folder, table_format, range(n * 10, n * 10 + 10), queryId="q", batchId=str(n))
-    options, refused = options_of(folder, table_format), []
+    options = options_of(folder, table_format)
+    refused: list[str] = []
 
     def second(step: str) -> None:
         if step == "rewritten" and not refused:
