@@ -19,8 +19,11 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
-from tests.support.process import PACKAGES, BrokerProcess, environment
+from tests.support.blocks import blocks_of
+from tests.support.examples import agrees, commands_of
+from tests.support.process import PACKAGES, ROOT, BrokerProcess, environment
 
+PAGE = ROOT / "docs/pipelines/declarative.md"
 FIRST, SECOND, BROKEN = 1000, 500, 3
 CITIES = ("Porto", "Lyon", "Turin")
 LARGE = 90
@@ -97,6 +100,18 @@ def path_without_java(folder: Path) -> str:
     return str(folder)
 
 
+def _init(folder: Path, environ: dict[str, str]) -> None:
+    """As docs/pipelines/declarative.md has it, which is compared."""
+    (shown,) = (block for block in blocks_of(PAGE) if block.run_by is not None)
+    init, run = commands_of(shown.body, shown.line)
+    assert run.command == "runnel pipeline run shop", "the page has changed: look here"
+    command = [sys.executable, "-m", *init.command.split()]
+    done = subprocess.run(
+        command, cwd=folder, env=environ, check=True, timeout=60, stdout=subprocess.PIPE, text=True
+    )
+    assert agrees(init.output, done.stdout), f"{PAGE.name} shows something else:\n{done.stdout}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--without-java", action="store_true")
@@ -116,8 +131,7 @@ def main() -> None:
                 environ.pop("JAVA_HOME", None)
                 assert shutil.which("java", path=path) is None
             runnel = [sys.executable, "-m", "runnel", "pipeline"]
-            init = [*runnel, "init", "shop", "--declarative"]
-            subprocess.run(init, cwd=folder, env=environ, check=True, timeout=60)
+            _init(folder, environ)
             sent = 0
             for number, count in enumerate((FIRST, SECOND), 1):
                 send(broker.bootstrap, sent, count)

@@ -9,6 +9,7 @@ anything was lost, asks both with SQL and finds out what went wrong yesterday. C
 import argparse
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -150,9 +151,9 @@ def closing(tour: Tour, shop: Shop, pipelines: Pipelines) -> None:
     pipelines.stop()
 
 
-def picture(tour: Tour, path: Path) -> None:
+def picture(tour: Tour, shop: Shop, path: Path) -> None:
     tour.chapter("The day as a picture", "Clicks out of the topic, orders out of the table (UTC):")
-    day = read_day(tour)
+    day = read_day(tour, shop)
     for name, colour, values in (
         ("clicks in 10 minutes", BLUE, day.clicks),
         ("orders in 10 minutes", GREEN, day.orders),
@@ -177,7 +178,7 @@ def main() -> None:
     add("--fast", action="store_true", help="without pauses, and with less data")
     add("--out", type=Path, default=Path("build/demo"), help="where the picture goes")
     add("--keep", action="store_true", help="keep the pipelines, the table and their state as well")
-    add("--record", type=Path, help=argparse.SUPPRESS)  # what the terminal shows, as an SVG
+    add("--record", type=Path, help=argparse.SUPPRESS)  # the second half, as docs/img/demo.svg
     options = parser.parse_args()
     logging.getLogger("runnel.client").setLevel(logging.CRITICAL)  # we know that it was killed
     with ExitStack() as stack:
@@ -193,13 +194,13 @@ def main() -> None:
         stack.callback(pipelines.stop)
         a_broker(tour, broker, shop, FAST_VISITS if options.fast else VISITS)
         two_pipelines(tour, pipelines, shop)
+        an_accident(tour, broker, pipelines)
         if options.record:
             tour.console.export_text(clear=True)  # the picture begins here
-        an_accident(tour, broker, pipelines)
         closing(tour, shop, pipelines)
         account(tour, shop)
         ask(tour)
-        picture(tour, options.out / "shop.svg")
+        picture(tour, shop, options.out / "shop.svg")
         tour.chapter(
             f"That was it, in {time.monotonic() - tour.began:.0f} s",
             f"  {options.out / 'shop.svg'}  the day as a picture, larger",
@@ -209,7 +210,8 @@ def main() -> None:
             f"The folder with the table is {folder}" if options.keep else "All else is gone again.",
         )
         if options.record:
-            tour.console.save_svg(str(options.record), title="make demo")
+            drawn = tour.console.export_svg(title="make demo")
+            options.record.write_text(re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL))
 
 
 if __name__ == "__main__":

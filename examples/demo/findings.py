@@ -79,8 +79,9 @@ def ask(tour: Tour) -> None:
     tour.type("sql", PAID, *LAKE, seconds=3)
 
 
-def read_day(tour: Tour) -> Day:
-    rows = _asked(tour, SLOTS, *LAKE)
+def read_day(tour: Tour, shop: Shop) -> Day:
+    asked = _asked(tour, SLOTS, *LAKE)
+    rows = [row for row in asked if row["from_ms"] + SLOT_MS <= shop.opened_ms]
     first, last = rows[0]["from_ms"], rows[-1]["from_ms"]
     starts = list(range(first, last + 1, SLOT_MS))
     cities = sorted({row["city"] for row in rows})

@@ -128,6 +128,7 @@ class Shop(threading.Thread):
         super().__init__(name="shop", daemon=True)
         self.sent = {ORDERS: 0, CLICKS: 0}  # acknowledged by the broker
         self.failed = 0
+        self.opened_ms = 0  # the end of the day, after which visitors are many more
         self._visits_per_s = visits_per_s
         self._closed = threading.Event()
         self.visitors = Visitors(round(time.time() * 1000))
@@ -144,7 +145,8 @@ class Shop(threading.Thread):
         )
 
     def send_a_day(self, visits: int) -> None:
-        for number, event in enumerate(self.visitors.day(round(time.time() * 1000), visits)):
+        self.opened_ms = round(time.time() * 1000)
+        for number, event in enumerate(self.visitors.day(self.opened_ms, visits)):
             self._send(event)
             if number % 1000 == 0:
                 self._producer.poll(0)
