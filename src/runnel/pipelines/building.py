@@ -44,6 +44,6 @@ def built(spec: Spec, folder: Path) -> Iterator[Flow]:
 def plan_of(flow: Flow) -> str:
     if not isinstance(flow, Stream):
         return "it is no streaming query: each turn plans its own reads"
-    rows: Any = flow.writer._df
+    rows: Any = flow.writer._df if flow.plan is None else flow.plan
     plan = rows._sc._jvm.PythonSQLUtils.explainString(rows._jdf.queryExecution(), "formatted")
     return str(plan).strip()

@@ -14,7 +14,7 @@ from runnel.pipelines.options import Option
 from runnel.pipelines.spec import Spec
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 BETWEEN_EVERY_MS = 10 * 60_000
@@ -67,13 +67,15 @@ class Stream:
     called by the runner while no batch runs: after a run that ends by itself, else every
     `between_every_ms`, for which the query is stopped and started again. Whatever it raises is
     told, and does not stop the pipeline. `rows_of` gives the records of a batch by its number where
-    Spark would count them more than once, because the batch is read more than once.
+    Spark would count them more than once, because the batch is read more than once. `plan` is what
+    `explain` shows where the writer's own rows are not all there is to it.
     """
 
     writer: "DataStreamWriter"
     between: Callable[[], Report | None] | None = None
     between_every_ms: int = BETWEEN_EVERY_MS
     rows_of: Callable[[int], int | None] | None = None
+    plan: "DataFrame | None" = None
 
 
 @dataclass(frozen=True)

@@ -170,15 +170,17 @@ def _by_rows(run: Run) -> Stream | None:
 
     spec = dead_letters.without_source_dlq(run.spec)
     more = {"includeHeaders": "true"} if run.spec.decode.bad_records == "dead_letter" else {}
+    plan = None
     if run.spec.options.flag("evolve"):
         rows = input_stream(_undecoded(run), **more)
     else:
         rows = input_stream(_with(run, spec), **more)
-        if _keeps_state(transformed(spec, rows)):
+        plan = transformed(spec, rows)
+        if _keeps_state(plan):
             return None
     batches = TableBatches(run.spec, run.query_id, run.notes, run.tell)
     stream = _kept_up(run, rows.writeStream.foreachBatch(batches.of_stream))
-    return replace(stream, rows_of=batches.rows_of)
+    return replace(stream, rows_of=batches.rows_of, plan=plan)
 
 
 def _keeps_state(rows: "DataFrame") -> bool:
