@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from runnel.cli.output import CommandError, note, show_line, show_texts
+from runnel.query.result import cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +94,7 @@ def text_of(value: Any) -> str:  # noqa: ANN401
 
 def _rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield from zip(*map(cells, batch.columns), strict=True)
 
 
 def _table(batches: Batches, columns: Sequence[str], limit_rows: int) -> int:

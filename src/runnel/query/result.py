@@ -1,7 +1,7 @@
 """Rows of one statement: as Arrow, as pandas, or one by one. It runs when they are taken."""
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.arrow.tally import Figures
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
 BATCH_ROWS: Final = 16_384
+HUGE_DIGITS: Final = 38  # of a decimal that stands for a HUGEINT
 
 Running = Callable[
     [], AbstractContextManager[None]
@@ -87,7 +88,7 @@ class Result:
             return pa.table({})
         try:
             with self._running():
-                return self._taken().to_arrow_table()
+                return _with_integers(self._taken().to_arrow_table())
         finally:
             self._when_taken()
 
@@ -124,8 +125,33 @@ class Result:
 
     def __iter__(self) -> Generator[tuple[Any, ...]]:
         for batch in self.batches():
-            columns = [column.to_pylist() for column in batch.columns]
-            yield from zip(*columns, strict=True)
+            yield from zip(*map(cells, batch.columns), strict=True)
+
+
+def cells(column: "pa.Array") -> list[Any]:
+    """Values of Python; DuckDB's sums of integers are decimals to Arrow, and integers here."""
+    found: list[Any] = column.to_pylist()
+    if _is_integral(column.type):
+        return [None if cell is None else int(cell) for cell in found]
+    return found
+
+
+def _with_integers(table: "pa.Table") -> "pa.Table":
+    """Where they fit into 64 bits, which Arrow and pandas count with."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if _is_integral(field.type):
+            with suppress(pa.ArrowInvalid):
+                column = table.column(at).cast(pa.int64())
+                table = table.set_column(at, field.with_type(pa.int64()), column)
+    return table
+
+
+def _is_integral(kind: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_decimal(kind) and kind.precision == HUGE_DIGITS and kind.scale == 0
 
 
 def _nothing() -> None:

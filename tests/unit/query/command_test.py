@@ -77,6 +77,10 @@ def test_fields_are_columns_and_so_is_what_kafka_has(sql: Runnel) -> None:
     }
 
 
+def test_sums_are_numbers(sql: Runnel) -> None:
+    assert sql("sql", "select sum(id) as s from orders", "--json").json == {"s": 435}
+
+
 def test_bad_values_are_null_and_raw_has_them(sql: Runnel) -> None:
     rows = sql(
         "sql", "select id, user, amount, tags from orders where _key in ('bad', 'gone')", "--json"
@@ -173,6 +177,10 @@ def test_in_python(broker: RunnelBroker) -> None:
         ("u2", 1),
     ]
     assert runnel.sql(text, bootstrap=servers, parameters=[3]).arrow().num_rows == 3
+    (total,) = runnel.sql("select sum(id) from orders", bootstrap=servers).fetchone()
+    assert total == 435 and type(total) is int
+    summed = runnel.sql("select sum(id) as s from orders", bootstrap=servers).arrow()
+    assert str(summed.schema.field("s").type) == "int64"
     frame = runnel.sql(text, bootstrap=servers, parameters=[6]).pandas()
     assert list(frame["n"]) == [2, 2, 2]
     assert [row[0] for row in runnel.sql("select id from orders limit 2", bootstrap=servers)] == [
