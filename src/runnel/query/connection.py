@@ -42,7 +42,7 @@ MEMORY_LEAST_BYTES: Final = 256 << 20
 
 
 class Connection:
-    """Not for several threads at once. Close it, or use it as a context manager."""
+    """For one statement at a time, from one thread. Close it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -219,6 +219,8 @@ class Connection:
             yield
         except duckdb.Error as error:
             failure = moment.failure
+            if type(error).__name__ == "ResourceInUseException":
+                raise QueryError(_STILL_READ) from None
             if failure is None:
                 raise QueryError(str(error).rstrip()) from None
             moment.failure = None
@@ -239,6 +241,10 @@ def _close_all() -> None:
         connection.close()
 
 
+_STILL_READ: Final = (
+    "a result of this connection is being read: take its rows to the end first, with fetchall() or"
+    " arrow(), or open another Connection"
+)
 _QUESTIONS: Final = ("select", "from", "with", "values")
 _NO_ROWS: Final = (["Count"], ["Success"])  # columns of what `create`, `set` and the like give
 _EXPECTED: Final = (SourceError, ReadError, RegistryError, ClientOptionError, QueryError)
@@ -252,9 +258,9 @@ def sql(
     parameters: Sequence[object] | None = None,
     **settings: Any,  # noqa: ANN401  # those of Connection
 ) -> Result:
-    """One statement over topics; `Connection` is for many. Raises QueryError.
+    """One statement over topics; `Connection` is for many, and says what settings there are.
 
-    runnel.sql("select count(*) from orders", bootstrap="localhost:9092").fetchone()
+    Raises QueryError.
     """
     connection = Connection(bootstrap, path=path, **settings)
     try:

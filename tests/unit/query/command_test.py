@@ -191,6 +191,16 @@ def test_in_python(broker: RunnelBroker) -> None:
         runnel.sql("select * from nowhere", bootstrap=servers)
 
 
+def test_one_result_at_a_time(broker: RunnelBroker) -> None:
+    with runnel.query.Connection(broker.bootstrap_servers) as connection:
+        rows = iter(connection.sql("select * from range(100000)"))
+        next(rows)
+        with pytest.raises(runnel.query.QueryError, match="open another Connection"):
+            connection.sql("select count(*) from orders").fetchall()
+        rows.close()
+        assert connection.sql("select count(*) from orders").fetchone() == (32,)
+
+
 def test_new_records_are_seen_by_the_next_statement(broker: RunnelBroker) -> None:
     broker.create_topic("growing")
     with runnel.query.Connection(broker.bootstrap_servers) as connection:
