@@ -151,7 +151,8 @@ def _with_integers(table: "pa.Table") -> "pa.Table":
 def _is_integral(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
-    return pa.types.is_decimal(kind) and kind.precision == HUGE_DIGITS and kind.scale == 0
+    is_huge = pa.types.is_decimal(kind) and kind.precision == HUGE_DIGITS
+    return bool(is_huge and kind.scale == 0)
 
 
 def _nothing() -> None:
