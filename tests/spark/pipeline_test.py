@@ -44,6 +44,9 @@ def doubled(rows):
 """
 
 
+pytestmark = pytest.mark.timeout(600)  # each starts several queries, on a machine that may be busy
+
+
 class Silent:
     def __init__(self) -> None:
         self.lines: list[str] = []
