@@ -1,4 +1,4 @@
-"""Records read again: a backfill, dead letters tried again, a table sent back to a topic."""
+"""Records read again: a backfill, and dead letters tried again."""
 
 import json
 
@@ -17,8 +17,7 @@ to: {table: lake/orders}
 
 
 def prepare(stage: Stage) -> None:
-    stage.create("orders", partitions=2)
-    stage.create("again", partitions=3)
+    stage.create("orders", partitions=2, config={"retention.ms": "-1"})
 
 
 def _send(stage: Stage, time_ms: int) -> None:
@@ -66,16 +65,6 @@ def wrong_letters(stage: Stage) -> str:
     return differing(stage.sent, [int(row["id"]) for row in rows])
 
 
-def wrong_replay(stage: Stage) -> str:
-    """Every round sends the whole table once more."""
-    good = [n for n in stage.sent if n % 50 != 7]
-    stage_wanted = getattr(stage, "wanted", [])
-    wanted = stage_wanted + [(b"%d" % n, TIME_MS + n) for n in good]
-    stage.wanted = wanted  # type: ignore[attr-defined]  # of this case alone
-    found = [(message.key(), message.timestamp()[1]) for message in stage.received("again")]
-    return differing(wanted, found)
-
-
 def _yaml(name: str, start: str) -> str:
     text = YAML.replace("NAME", name).replace("SCHEMA", "id BIGINT")
     return text.replace("start: latest", f"start: {start}")
@@ -104,15 +93,5 @@ CASES = (
             *("pipeline", "dlq", "replay", "NAME", "--schema", "id STRING", "--sql"),
             "select cast(id as bigint) id, topic, partition, `offset`, key, timestamp from input",
         ),
-    ),
-    Case(
-        name="replay",
-        yaml=_yaml("replay", "earliest"),
-        prepare=prepare,
-        grow=with_letters,
-        wrong=wrong_replay,
-        steps=("replaying", "replay committed"),
-        victims=("worker", "broker"),
-        command=("pipeline", "replay", "NAME", "--to", "replay-again"),
     ),
 )

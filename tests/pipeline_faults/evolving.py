@@ -1,4 +1,4 @@
-"""A table whose columns grow, with dead letters and compaction; then what is done to it by hand."""
+"""A table whose columns grow, with dead letters, and compaction between batches."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from tests.pipeline_faults.case import Case, Stage, differing, environment
 ROWS = 1_200
 YAML = """\
 name: NAME
-from: {topic: "{prefix}orders", bootstrap: "{bootstrap}", options: {maxOffsetsPerTrigger: 500}}
+from: {topic: "{prefix}orders", bootstrap: "{bootstrap}", options: {maxOffsetsPerTrigger: 700}}
 decode: {format: json, schema: "id BIGINT"}
 to: {table: lake/orders, partition_by: [day(timestamp)]}
 options: {evolve: true, maintenance: {least_files: 2, every: 1s, expire_after: 0s}}
@@ -20,7 +20,7 @@ SMALL = YAML.replace(
 
 
 def prepare(stage: Stage) -> None:
-    stage.create("orders", partitions=2)
+    stage.create("orders", partitions=2, config={"retention.ms": "-1"})
 
 
 def grow(stage: Stage) -> None:
@@ -57,13 +57,6 @@ def wrong(stage: Stage) -> str:
     return differing(good, found) or twice
 
 
-def run_first(stage: Stage) -> None:
-    """Undisturbed: what is killed is the command that comes after."""
-    prepare(stage)
-    grow(stage)
-    command(stage, "pipeline", "run", stage.case.name, "--once")
-
-
 def command(stage: Stage, *words: str) -> None:
     subprocess.run(
         [sys.executable, "-m", "runnel", *words],
@@ -72,12 +65,6 @@ def command(stage: Stage, *words: str) -> None:
         check=True,
         capture_output=True,
     )
-
-
-def small_files(stage: Stage) -> None:
-    """More of them for each round, by a run that nobody disturbs."""
-    grow(stage)
-    command(stage, "pipeline", "run", stage.case.name, "--once")
 
 
 CASES = (
@@ -89,15 +76,5 @@ CASES = (
         wrong=wrong,
         steps=("rows written", "table committed", "rewritten", "replaced"),
         victims=("worker",),
-    ),
-    Case(
-        name="compact",
-        yaml=SMALL.replace("NAME", "compact"),
-        prepare=prepare,
-        grow=small_files,
-        wrong=wrong,
-        steps=("rewritten", "replaced"),
-        victims=("worker",),
-        command=("pipeline", "compact", "NAME", "--expire-after", "0s"),
     ),
 )

@@ -6,6 +6,7 @@ Batches' numbers survive, so writers go on exactly once; writers on this machine
 and for nothing else.
 """
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -83,9 +84,9 @@ def _maintained(
     kept = table.kept()
     assert kept is not None, "it was there a moment ago"
     if not dry_run:
-        with exclusive(table.ledgers):
+        with exclusive(table.ledgers):  # a kill may have come after the commit: the table is asked
             Sweeper(table.ledgers, table.remove, table.referenced).sweep(
-                REWRITTEN, -1, [], options.orphan_age_ms
+                REWRITTEN, sys.maxsize, [], options.orphan_age_ms
             )
     work = rewriting.groups(kept, options.target_file_bytes, least_files=least_files)
     total_bytes = sum(group.size_bytes for group in work)

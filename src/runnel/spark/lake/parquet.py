@@ -172,6 +172,7 @@ class ParquetLakeTable:
             final = self._folder / file.path
             final.parent.mkdir(parents=True, exist_ok=True)
             (self.data / file.path).replace(final)
+        steps.reached("renamed")
         added = [(self._folder / file.path, file.size_bytes) for file in new]
         self._replace(self._log.next_number(), added, {file.path for file in old})
 
