@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LEAST_US: Final = -(1 << 62)  # far beyond any time that a record has
 MOST_US: Final = 1 << 62
+APART_MAX: Final = 32  # partitions that are looked into one by one: each takes some 50 ms
 NOWHERE: Final = "/nowhere"  # nothing is ever read of it
 
 
@@ -33,18 +34,36 @@ class Pruner:
     def __init__(self, expression: "pc.Expression", schema: "pa.Schema") -> None:
         self._expression, self._schema = expression, schema
         self._text = str(expression)
+        self._known: dict[int, Bounds | None] = {}
 
     def mentions(self, name: str) -> bool:
         """Whether a column of this name may be used; True for some that are not."""
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._text) is not None
 
     def bounds(self, partition: int) -> Bounds | None:
-        """What can match in this partition; None if nothing does."""
+        """What can match in this partition; None if nothing does.
+
+        A filter that does not ask for partitions is looked into once, one that does for each of the
+        first few, and from then on for all together.
+        """
         import pyarrow as pa
 
+        everywhere = _anything()
+        if not self.mentions("partition"):
+            return self._bounds(0, everywhere)
         here = _equals("partition", pa.scalar(partition, pa.int32()))
         if not self._may_hold(here):
             return None
+        if len(self._known) < APART_MAX:
+            return self._bounds(partition, here)
+        return self._bounds(-1, everywhere)
+
+    def _bounds(self, slot: int, here: Any) -> Bounds | None:  # noqa: ANN401  # an expression
+        if slot not in self._known:
+            self._known[slot] = self._found(here)
+        return self._known[slot]
+
+    def _found(self, here: Any) -> Bounds | None:  # noqa: ANN401  # an expression
         offsets, times_us = Interval(), Interval()
         if self.mentions("offset"):
             offsets = self._interval("offset", here, 0, (1 << 63) - 1, _offset)
@@ -105,6 +124,13 @@ def _time(value: int) -> "pa.Scalar":
     import pyarrow as pa
 
     return pa.scalar(value, pa.timestamp("us", tz="UTC"))
+
+
+def _anything() -> Any:  # noqa: ANN401
+    """What says nothing about any row."""
+    import pyarrow.compute as pc
+
+    return pc.scalar(True)
 
 
 def _equals(name: str, value: "pa.Scalar") -> Any:  # noqa: ANN401

@@ -160,6 +160,13 @@ def test_bounds_of_common_filters() -> None:
     assert bounds(pc.field("value") == "offset") == Bounds()
 
 
+def test_many_partitions_are_looked_into_together() -> None:
+    offset, partition = pc.field("offset"), pc.field("partition")
+    pruner = Pruner((partition < 900) & (offset >= 7) & (offset < 9), SCHEMA)
+    found = [pruner.bounds(at) for at in range(1000)]
+    assert found == [Bounds(Interval(7, 8))] * 900 + [None] * 100
+
+
 def test_bounds_never_leave_out_a_row_that_matches() -> None:
     chance = random.Random(4)
     rows = pa.table(
