@@ -127,7 +127,7 @@ def test_expired_offsets_stop_it_and_the_range_is_named(
     with pytest.raises(PipelineError) as failed:
         stage.run()
     assert failed.value.failure.sort == DATA_LOSS
-    assert f"{stage.topic}-0 begins at 33, 20 was to be read" in str(failed.value)
+    assert f"before they were read: offsets 20 to 32 of {stage.topic}-0." in str(failed.value)
     assert "from.on_data_loss: skip" in str(failed.value)
 
     source = replace(stage.spec.source, on_data_loss="skip")

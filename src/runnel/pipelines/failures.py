@@ -35,6 +35,7 @@ _PYTHON_ERROR: Final = re.compile(
     r"(?:: (.*))?$",
     re.MULTILINE,
 )
+_EXPIRED: Final = re.compile(r"(\S+) begins at (\d+), (\d+) was to be read")
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,19 @@ def _full_disk(whole: str) -> str:
 
 def _lost(line: str) -> str:
     inner = re.search(r"\((.*)\)\s*$", line)
-    what = inner[1] if inner else line
+    what = missing(inner[1] if inner else line)
     return (
         f"records expired, or their topic is gone, before they were read: {what}. To go on with"
         " what is there set from.on_data_loss: skip; to begin elsewhere use 'runnel pipeline"
         " reset'."
     )
+
+
+def missing(text: str) -> str:
+    """The ranges that a message of the source is about; itself where it is about none."""
+    found = _EXPIRED.findall(text)
+    ranges = [f"offsets {first} to {int(begins) - 1} of {at}" for at, begins, first in found]
+    return ", ".join(ranges) or text
 
 
 def _one_line(text: str) -> str:

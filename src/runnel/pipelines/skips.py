@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from runnel.pipelines.failures import missing
+
 READ_BYTES_MAX: Final = 1 << 20
 LOG_BYTES_MAX: Final = 16 << 20
 _WARNING: Final = re.compile(
@@ -40,7 +42,7 @@ class Skips:
         if size > LOG_BYTES_MAX:
             os.truncate(self._log, 0)  # its writers append, so they go on at the beginning
             self._position = 0
-        said = [found[1] for found in _WARNING.finditer(whole.decode(errors="replace"))]
+        said = [missing(found[1]) for found in _WARNING.finditer(whole.decode(errors="replace"))]
         fresh = [text for text in dict.fromkeys(said) if text not in self._seen]
         self._seen.update(fresh)
         return fresh
