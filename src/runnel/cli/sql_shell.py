@@ -34,6 +34,7 @@ class Shell:
     def __init__(self, connection: "Connection", mode: str, limit_rows: int) -> None:
         self._connection, self._mode, self._limit_rows = connection, mode, limit_rows
         self._timing = False
+        self._names: list[str] = []  # of topics and tables, once they were asked for
         self._watched = Watched(connection)
         self._commands: dict[str, Callable[[str], None]] = {
             ".tables": self._tables,
@@ -49,6 +50,7 @@ class Shell:
         is_terminal = sys.stdin.isatty()
         if is_terminal:
             _remember()
+            _complete(self._words)
             show_line("SQL over topics: end a statement with ';', .help tells more, .quit leaves.")
         try:
             self._read(is_terminal)
@@ -79,6 +81,16 @@ class Shell:
                 typed = ""
             elif not typed.strip():
                 typed = ""
+
+    def _words(self) -> list[str]:
+        """What the tab key completes; nothing while no broker answers."""
+        from runnel.query.errors import QueryError
+
+        if not self._names:
+            with suppress(QueryError):
+                names = [*self._connection.topics(), *self._connection.relations()]
+                self._names = [name if name.isidentifier() else f'"{name}"' for name in names]
+        return [*self._commands, ".quit", *self._names]
 
     def _command(self, line: str) -> None:
         name, _, rest = line.partition(" ")
@@ -183,6 +195,20 @@ def _remember() -> None:
             readline.read_history_file(path)
         readline.set_history_length(HISTORY_LINES)
         atexit.register(_kept, path)
+
+
+def _complete(words: Callable[[], list[str]]) -> None:
+    with suppress(ImportError):
+        import readline
+
+        def nth(begun: str, number: int) -> str | None:
+            found = [each for each in words() if each.lower().startswith(begun.lower())]
+            return found[number] if number < len(found) else None
+
+        readline.set_completer(nth)
+        readline.set_completer_delims(" \t\n,();=")
+        is_libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
 
 def _kept(path: Path) -> None:

@@ -230,6 +230,8 @@ def test_ctrl_c_ends_the_statement_and_not_the_shell(sql: Runnel, tmp_path: Path
         terminal.expect("ended")
         terminal.press("select 'still' || ' here' as words;\n")
         terminal.expect("still here")
+        terminal.press("select 'x' || count(*) || 'x' as n from ord\t;\n")
+        terminal.expect("x32x")
         terminal.press(".quit\n")
         assert terminal.wait() == 0
     assert "count(*)" in (tmp_path / "runnel" / "sql_history").read_text()
