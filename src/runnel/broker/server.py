@@ -190,6 +190,7 @@ class Broker:
                 self._flusher.run_on_request(),
                 self._flusher.run_every(settings.flush_interval_ms),
                 self._upkeep.retain(),
+                self._upkeep.empty_trash(),
                 self._upkeep.checkpoint(),
                 self._upkeep.watch_lag(),
                 self._log_dirs.run(),

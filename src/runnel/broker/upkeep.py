@@ -21,6 +21,7 @@ from runnel.ports import Clock, Workers
 from runnel.storage.store import LogStore
 
 _log = logging.getLogger(__name__)
+TRASH_INTERVAL_MS: Final = 1_000
 LAG_PROBE_MS: Final = 250
 LAG_ALARM_MS: Final = 200
 TOLD_EVERY_PROBES: Final = 4
@@ -64,8 +65,15 @@ class Upkeep:
                     name = partition.topic_partition
                     _log.error("retention of %s: %s", name, error, extra=about(name))
                 await asyncio.sleep(0)  # ten thousand partitions must not be one long step
+
+    async def empty_trash(self) -> None:
+        """Remove what was deleted `file.delete.delay.ms` ago; retention looks far less often."""
+        while True:
+            await asyncio.sleep(TRASH_INTERVAL_MS / 1000)
             for purge in self._logs.purge():
                 await self._workers.run(purge.run)
+                for error in purge.errors:
+                    _log.error("what was deleted stays on the disk: %s", error)
 
     async def checkpoint(self) -> None:
         """Write high watermarks, recovery points and log starts, so that a restart knows them."""

@@ -7,6 +7,7 @@ from runnel.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from runnel.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.support.asking import batch, create, produce
 from tests.support.desk import Desk, at_desk
 
@@ -46,3 +47,24 @@ def test_whatever_is_checkpointed_changes_the_fingerprint() -> None:
         assert partitions.fingerprint() == last, "nothing happened"
 
     at_desk(test)
+
+
+def test_what_was_deleted_goes_when_its_delay_is_over() -> None:
+    """Not with the next look of retention, which may be minutes away on a full disk."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=2)
+        await produce(desk, batch(b"a"))
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
+        (deleted,) = (await desk.ask(request)).responses
+        assert not deleted.error_code
+        await asyncio.sleep(1)
+        assert deleted_folders(desk) == 2
+        await asyncio.sleep(61)
+        assert deleted_folders(desk) == 0
+
+    at_desk(test)
+
+
+def deleted_folders(desk: Desk) -> int:
+    return sum(name.endswith("-delete") for name in desk.disk.list("data"))
