@@ -120,6 +120,7 @@ def test_validate_asks_the_broker_and_looks_at_the_folder(
         f"pipelines/orders.yml:2:15: there is no topic {topic}: 'runnel topic create {topic}'"
         " makes it\n"
     )
+    assert f"there is no topic {topic}" in refused(runnel, "run", "orders").err
     runnel("topic", "create", topic)
     assert runnel("pipeline", "validate", "orders").out == "pipelines/orders.yml: good\n"
     (folder / "lake").write_text("a file")

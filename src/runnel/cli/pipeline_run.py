@@ -24,6 +24,7 @@ def run(given: str, every: str | None, state_dir: Path | None, *, as_json: bool)
 
     spec = load(given, every)
     refuse_mistakes(spec, list(checks.of_file(spec)))
+    refuse_mistakes(spec, checks.missing_topics(spec))
     watch = _watch(as_json=as_json)
     watch.runner = runner = Runner(spec, kinds.find(spec.kind), home_of(spec, state_dir), watch)
     watch.ready()

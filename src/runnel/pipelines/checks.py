@@ -40,6 +40,13 @@ def of_surroundings(spec: Spec) -> Iterator[Problem]:
         yield from _folder(Path(spec.to.table))
 
 
+def missing_topics(spec: Spec) -> list[Problem]:
+    """That are named and not there. None where no broker answers: a run waits for one."""
+    if not spec.source.topics:
+        return []
+    return [problem for problem in _topics(spec) if problem.where.startswith("from.topic")]
+
+
 def _source(spec: Spec) -> Iterator[Problem]:
     from runnel.spark.reads.options import stream_options
 

@@ -15,12 +15,14 @@ MISTAKE: Final = "mistake"  # of the file, the transform, the options: trying ag
 UNKNOWN: Final = "unknown"  # tried again, but not for long
 UNKNOWN_RETRIES_MAX: Final = 3
 TEXT_MAX: Final = 600
+OTHER_CHECKPOINT: Final = "another checkpoint"  # the words of a table that has seen one
 
 # Names of exceptions as they stand in tracebacks, nearest to the cause.
 _MISTAKES: Final = (
     *("OptionError", "DecodeOptionError", "TableError", "AnalysisException", "ParseException"),
     *("SparkSetupError", "TransformError", "SpecError", "BadRecordError"),
 )
+_OUR_OWN: Final = ("SourceError", "SinkError", "ReadError")  # say all that there is to say
 _PASSING_WORDS: Final = re.compile(
     r"UnansweredError|UnreachableError|GoneError|no broker answers|Connection refused|"
     r"Connection reset|Broken pipe|[Tt]imed out|TimeoutError|Python worker|CANNOT_OPEN_SOCKET|"
@@ -64,11 +66,13 @@ def classify(spec: Spec, error: BaseException) -> Failure:
         return Failure(DISK, spec.hidden(_full_disk(whole)))
     if "DataLossError" in whole:
         return Failure(DATA_LOSS, spec.hidden(_lost(line)))
+    if OTHER_CHECKPOINT in whole:
+        line += f"; or 'runnel pipeline reset {spec.name} --to WHERE', which says what that means"
     if isinstance(error, SpecError | TransformError) or name in _MISTAKES:
         return Failure(MISTAKE, spec.hidden(line))
     if _PASSING_WORDS.search(whole):
         return Failure(PASSING, spec.hidden(line))
-    return Failure(UNKNOWN, spec.hidden(f"{name}: {line}" if name else line))
+    return Failure(UNKNOWN, spec.hidden(line if name in _OUR_OWN else f"{name}: {line}"))
 
 
 def _nearest(error: BaseException) -> tuple[str, str]:

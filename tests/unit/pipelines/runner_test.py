@@ -21,6 +21,7 @@ from runnel.pipelines.runner import Runner
 from runnel.pipelines.skips import LOG_BYTES_MAX, Skips
 from runnel.pipelines.spec import Every, Source, Spec, Target
 from runnel.pipelines.status import Status
+from runnel.spark.lake.lake_options import TableError
 from runnel.types import TopicPartition
 
 SPEC = Spec("orders", source=Source(("orders",)), to=Target(table="/lake/orders"))
@@ -257,6 +258,8 @@ runnel.arrow.errors.OptionError: unknown option subscibe; did you mean subscribe
     failure = classify(SPEC, RuntimeError(text))
     assert failure.sort == MISTAKE
     assert failure.text == "unknown option subscibe; did you mean subscribe?"
+    lost = TableError("table has batch 4 of query orders from another checkpoint")
+    assert "'runnel pipeline reset orders --to WHERE'" in classify(SPEC, lost).text
     wrapped = RuntimeError("java.io.IOException: No space left on device\n\tat java.base/x")
     assert classify(SPEC, wrapped).sort == DISK
 
