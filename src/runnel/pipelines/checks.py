@@ -42,7 +42,7 @@ def of_surroundings(spec: Spec) -> Iterator[Problem]:
 
 def missing_topics(spec: Spec) -> list[Problem]:
     """That are named and not there. None where no broker answers: a run waits for one."""
-    if not spec.source.topics:
+    if not spec.source.topics or spec.source.path:
         return []
     return [problem for problem in _topics(spec) if problem.where.startswith("from.topic")]
 
