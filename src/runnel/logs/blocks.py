@@ -11,8 +11,8 @@ from typing import Final
 from runnel.logs.filters import LogRecord
 from runnel.native.compression import Compression, compress, decompress
 
-BLOCK_LINES: Final = 256  # a search looks at one of them and has to decompress all
-BLOCK_BYTES: Final = 128 << 10  # of values; one larger record is a block by itself
+BLOCK_LINES: Final = 64  # a search looks at one of them and has to decompress all
+BLOCK_BYTES: Final = 64 << 10  # of values; one larger record is a block by itself
 BLOCK_BYTES_MAX: Final = 1 << 30
 _COUNT: Final = Struct("<I")
 
@@ -46,8 +46,11 @@ class Block:
         self._ends = columns[2 * count :]
         self._values = payload[_COUNT.size + size :]
         self._partition = partition
-        if len(self._ends) != count + 1 or self._ends[-1] != len(self._values):
+        if not count or len(self._ends) != count + 1 or self._ends[-1] != len(self._values):
             raise ValueError("lengths that contradict each other")
+
+    def __contains__(self, offset: int) -> bool:
+        return self._offsets[0] <= offset <= self._offsets[-1]
 
     def record(self, offset: int) -> LogRecord:
         return self._at(bisect_left(self._offsets, offset))

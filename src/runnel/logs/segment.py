@@ -10,7 +10,6 @@ import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from struct import error as StructError
 from typing import Any, Final, NamedTuple, Self
@@ -26,7 +25,6 @@ SUFFIX: Final = ".seg"
 UNFINISHED: Final = ".part"
 ADDED_LINES: Final = 8192  # at a time
 MEMORY_BYTES: Final = 64 << 20  # of postings, before they are written
-CACHED_BLOCKS: Final = 64
 FIRST_MS, LAST_MS = -(1 << 62), 1 << 62
 _TABLES: Final = """
     CREATE VIRTUAL TABLE words USING fts5(
@@ -111,6 +109,7 @@ class SegmentWriter:
         self._write_block()
         self._database.execute("COMMIT")
         self._database.execute("INSERT INTO words(words) VALUES ('optimize')")
+        self._database.execute("CREATE INDEX times ON blocks (min_ms, max_ms, first, next)")
         self._database.close()
         file = f"{self._name}{SUFFIX}"
         descriptor = os.open(self._path, os.O_RDWR)
@@ -177,7 +176,7 @@ class Segment:
             check_same_thread=False,
         )
         self._database.execute(f"PRAGMA mmap_size={1 << 31}")
-        self._block = lru_cache(CACHED_BLOCKS)(self._read_block)
+        self._recent: Block | None = None  # one after the other is looked for in the same
 
     def __enter__(self) -> Self:
         return self
@@ -186,7 +185,6 @@ class Segment:
         self.close()
 
     def close(self) -> None:
-        self._block.cache_clear()
         self._database.close()
 
     def candidates(self, filters: Filters, low: int, high: int) -> Iterator[LogRecord]:
@@ -205,7 +203,11 @@ class Segment:
                 yield self.record(offset)
 
     def record(self, offset: int) -> LogRecord:
-        return self._block(self._first_of_block(offset)).record(offset)
+        if self._recent is None or offset not in self._recent:
+            query = "SELECT data FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
+            ((data,),) = self._asked(query, (offset,))
+            self._recent = self._block(data)
+        return self._recent.record(offset)
 
     def before(self, offset: int, count: int) -> list[LogRecord]:
         """The last so many lines before an offset, in order."""
@@ -227,9 +229,12 @@ class Segment:
 
     def records(self, start: int = 0) -> Iterator[LogRecord]:
         """All lines from an offset on."""
-        query = "SELECT first FROM blocks WHERE next > ? ORDER BY first"
-        for (first,) in self._asked(query, (start,)):
-            yield from self._block(first).records(start, self.info.end)
+        query = (
+            "SELECT data FROM blocks WHERE first >= coalesce("
+            "(SELECT max(first) FROM blocks WHERE first <= ?), 0) ORDER BY first"
+        )
+        for (data,) in self._asked(query, (start,)):
+            yield from self._block(data).records(start, self.info.end)
 
     def _spans(self, filters: Filters, low: int, high: int) -> list[tuple[int, int]]:
         """Offsets of blocks in which a time may lie, from the first to the last of them."""
@@ -242,17 +247,11 @@ class Segment:
         return [] if first is None else [(max(low, first), min(high, end))]
 
     def _backwards(self, low: int, high: int) -> Iterator[LogRecord]:
-        query = "SELECT first FROM blocks WHERE first < ? AND next > ? ORDER BY first DESC"
-        for (first,) in self._asked(query, (high, low)):
-            yield from reversed(self._block(first).records(low, high))
+        query = "SELECT data FROM blocks WHERE first < ? AND next > ? ORDER BY first DESC"
+        for (data,) in self._asked(query, (high, low)):
+            yield from reversed(self._block(data).records(low, high))
 
-    def _first_of_block(self, offset: int) -> int:
-        query = "SELECT max(first) FROM blocks WHERE first <= ?"
-        ((first,),) = self._asked(query, (offset,))
-        return int(first)
-
-    def _read_block(self, first: int) -> Block:
-        ((data,),) = self._asked("SELECT data FROM blocks WHERE first = ?", (first,))
+    def _block(self, data: bytes) -> Block:
         try:
             return Block(data, self.info.partition)
         except (RunnelError, ValueError, StructError) as error:
