@@ -199,8 +199,11 @@ class Consumer(Committing):
     def leave(self) -> None:
         """Close, without counting the messages in hand as handled: they are read again."""
         self._is_closed = True
-        if self._raw is not None:
+        if self._raw is None:
+            return
+        try:
             self.store()
+        finally:  # or the group would wait for this member until its session ends
             raw, self._raw = self._raw, None
             raw.close()
 

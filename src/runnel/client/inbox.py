@@ -244,8 +244,13 @@ class Inbox:
         deadline = time.monotonic() + timeout_s
         while not messages and (left_s := deadline - time.monotonic()) > 0:
             if first := raw.consume(1, min(WAIT_SLICE_S, left_s)):
-                messages = self._messages(first + raw.consume(max(limit - 1, 1), 0))
+                more = raw.consume(max(limit - 1, 1), 0)
+                messages = self._messages([*filter(self._is_ours, first), *more])
         return messages
+
+    def _is_ours(self, raw: "RawMessage") -> bool:
+        """Not what came before its partition was taken away: another member reads it."""
+        return raw.error() is not None or (raw.topic(), raw.partition()) in self._assigned
 
     def _messages(self, batch: "list[RawMessage]") -> list[Message]:
         messages = received(batch, self._deserializers)

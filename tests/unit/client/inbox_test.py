@@ -1,0 +1,34 @@
+"""What is taken away while it is fetched is not handed out."""
+
+from confluent_kafka import Message as RawMessage
+
+from runnel.client import ConsumerConfig
+from runnel.client.inbox import Inbox
+from runnel.client.offsets import TopicPartition
+
+
+class Rebalancing:
+    """In librdkafka's place: the second call takes partition 0 away, and brings one message."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+        self._answers = [
+            [],
+            [RawMessage(topic="t", partition=0, offset=5)],
+            [RawMessage(topic="t", partition=1, offset=7)],
+        ]
+
+    def consume(self, _limit: int, _timeout_s: float) -> list[RawMessage]:
+        answer = self._answers.pop(0)
+        if not self._answers:
+            self._inbox._forget([TopicPartition("t", 0)])
+        return answer
+
+
+def test_a_partition_that_goes_takes_what_was_fetched_of_it() -> None:
+    """Its next owner begins there; committed here, it would take the group back."""
+    inbox = Inbox(ConsumerConfig(group_id="g"))
+    inbox._assigned = {("t", 0): None, ("t", 1): None}
+    inbox._is_subscribed = True
+    inbox._raw = Rebalancing(inbox)  # type: ignore[assignment]  # as much of it as `fetch` uses
+    assert [message.id for message in inbox.fetch(10, 1.0)] == ["t-1-7"]
