@@ -116,9 +116,10 @@ def _tell(there: "Index", done: "Indexed", seconds: float, as_json: bool) -> Non
             }
         )
         return
-    size = size_text(listed.size_bytes)
+    size, count = size_text(listed.size_bytes), len(listed.segments)
+    segments = f"{count} segment{'' if count == 1 else 's'}"
     expired = f", {done.expired_lines:,} dropped" if done.expired_lines else ""
     show_line(
         f"{done.lines:,} lines added{expired} in {seconds:.1f} s; {there.folder} has"
-        f" {listed.lines:,} lines in {len(listed.segments)} segments, {size}"
+        f" {listed.lines:,} lines in {segments}, {size}"
     )
