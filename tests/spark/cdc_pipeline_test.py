@@ -65,7 +65,7 @@ def test_a_table_has_the_rows_of_the_database(
     # A connector that crashed sends what it had sent before once more.
     sent = [*records[:half], (b"x", b"{bad"), *records[half // 2 :], (b"t", _text({"op": "t"}))]
     told: list[str] = []
-    for part in (sent[:half], sent[half:], records[-20:]):
+    for part in (sent[:half], [*sent[half:], *records[-20:]]):
         for key, value in part:
             producer.produce(topic, value, key)
         producer.flush()

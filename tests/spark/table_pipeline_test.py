@@ -27,14 +27,6 @@ decode: {format: json, schema: "id BIGINT"}
 to: {table: lake/orders, partition_by: [day(timestamp), shop]}
 options: {evolve: true}
 """
-TRANSFORMED = """
-name: orders
-from: {topic: TOPIC}
-decode: {format: json, schema: "id BIGINT, amount DOUBLE"}
-transform: {sql: "select id, amount * 2 as twice, `offset` from input where id > 0"}
-to: {table: lake/orders, format: iceberg}
-"""
-
 AGAIN = """
 name: again
 from: {topic: TOPIC, start: '{"TOPIC": {"0": 6}}'}
@@ -71,10 +63,9 @@ def test_fields_become_columns_and_what_does_not_fit_is_put_aside(
     assert "new columns: shop (string)" in run_once(spark, spec, tmp_path / "home")
     more = {"id": 2, "shop": None, "who": {"name": "ann"}, "topic": "of the value"}
     send(producer, topic, more, {"id": 3, "shop": "b", "who": {"age": 7}})
-    run_once(spark, spec, tmp_path / "home")
     send(producer, topic, {"id": 4, "shop": "b", "who": {"name": "bob"}, "price": 1.5})
-    told = run_once(spark, spec, tmp_path / "home")
-    assert told == ["new columns: price (double)"]
+    (told,) = run_once(spark, spec, tmp_path / "home")
+    assert "price (double)" in told and "who (struct<name:string,age:bigint>)" in told
     found = {row["id"]: row for row in rows(upkeep.lake(spec))}
     assert sorted(found) == [1, 2, 3, 4]
     assert found[2]["who"] == {"name": "ann", "age": None}
@@ -89,21 +80,6 @@ def test_fields_become_columns_and_what_does_not_fit_is_put_aside(
     ]
     assert "id" in letters[0]["error"] and "not JSON" in letters[1]["error"]
     assert letters[0]["key"] == b"key" and letters[0]["headers"] == [{"key": "h", "value": b"1"}]
-
-
-def test_a_transform_of_rows_has_dead_letters_too(
-    spark: "SparkSession",
-    broker: BrokerProcess,
-    producer: Producer,
-    make_topic: MakeTopic,
-    tmp_path: Path,
-) -> None:
-    topic = make_topic("orders")
-    spec = spec_of(TRANSFORMED.replace("TOPIC", topic), tmp_path, broker.bootstrap)
-    send(producer, topic, {"id": 1, "amount": 2}, b"x", {"id": -1, "amount": 2})
-    assert run_once(spark, spec, tmp_path / "home") == ["batch 0: 1 dead letters"]
-    assert rows(upkeep.lake(spec)) == [{"id": 1, "twice": 4.0, "offset": 0}]
-    assert [row["offset"] for row in rows(dead_letters.lake(spec))] == [1]
 
 
 def test_a_backfill_adds_what_is_missing_and_dead_letters_are_tried_again(
