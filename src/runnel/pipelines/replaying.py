@@ -232,7 +232,9 @@ class _Sink:
                 self._add(record)
             steps.reached("replaying")
             producer.send_offsets_to_transaction(
-                [TopicPartition(topic, 0, position)], self._consumer.consumer_group_metadata()
+                [TopicPartition(topic, 0, position)],
+                self._consumer.consumer_group_metadata(),
+                PATIENCE_S,
             )
             producer.commit_transaction(PATIENCE_S)
             steps.reached("replay committed")
@@ -241,6 +243,7 @@ class _Sink:
 
     def _add(self, record: OutRecord) -> None:
         anywhere = record.partition is None or not self._replay.keeps_partitions
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self._producer.produce(
@@ -253,6 +256,10 @@ class _Sink:
                 )
                 return
             except BufferError:
+                if time.monotonic() > deadline:
+                    raise ReplayError(
+                        f"{self._replay.topic}: no broker has taken a record for {PATIENCE_S:.0f} s"
+                    ) from None
                 self._producer.poll(0.1)
 
     def close(self) -> None:
