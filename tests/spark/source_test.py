@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tests.spark.conftest import MakeTopic
 
 T0_MS = 1_700_000_000_000
+PATIENCE_S = 30.0
 Read = Callable[..., "DataFrame"]
 
 
@@ -240,18 +242,18 @@ def test_a_stream_follows_and_its_lag_is_told(
 ) -> None:
     topic = make_topic("followed", partitions=2)
     fill(topic, 30)
-    lags: list[int] = []
-    listener = LagListener(lambda state: lags.append(state.lag) if state.query == topic else None)
+    told: Queue[int] = Queue()  # Spark tells in a thread of its own, later than a batch ends
+    listener = LagListener(lambda state: told.put(state.lag) if state.query == topic else None)
     spark.streams.addListener(listener)
     rows: list[int] = []
     frame = stream(topic, startingOffsets="earliest", maxOffsetsPerTrigger=10)
     query = collecting(frame, rows, tmp_path).queryName(topic).start()
     try:
         query.processAllAvailable()
+        assert [told.get(timeout=PATIENCE_S) for _ in range(3)] == [20, 10, 0]
         fill(topic, 5, partition=1)
         query.processAllAvailable()
     finally:
         query.stop()
         spark.streams.removeListener(listener)
     assert sorted(rows) == sorted([*range(30), *range(5)])
-    assert lags[:3] == [20, 10, 0]
