@@ -12,7 +12,14 @@ from bench.library_cells import LIBRARY_CELLS
 from bench.life_cells import LIFE_CELLS
 from bench.load_cells import LOAD_CELLS
 from bench.model import Cell
+from bench.perf_cells import PERF_CELLS
 
 CELLS: tuple[Cell, ...] = (
-    LOAD_CELLS + LATENCY_CELLS + GROUP_CELLS + COMPACTION_CELLS + LIBRARY_CELLS + LIFE_CELLS
+    LOAD_CELLS
+    + PERF_CELLS
+    + LATENCY_CELLS
+    + GROUP_CELLS
+    + COMPACTION_CELLS
+    + LIBRARY_CELLS
+    + LIFE_CELLS
 )

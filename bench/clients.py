@@ -8,7 +8,7 @@ reports of delivery only for failures. Bytes are those of the values alone.
 import time
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer
 
 from runnel.bench.frames import values
 from runnel.bench.load import LARGE_RECORD_BYTES, PARTITIONS, SMALL_RECORD_BYTES, Result, prime
@@ -88,29 +88,3 @@ def produce(address: Address, load: ClientLoad, *, messages: int, pid: int | Non
         seconds = time.perf_counter() - started
         busy, cost = (time.process_time() - own_cpu_s) / seconds, usage.cost()
     return Result(seconds, messages, messages * load.record_bytes, busy, cost)
-
-
-def consume(address: Address, topic: str, *, messages: int, record_bytes: int) -> float:
-    """MB/s of reading so many messages of a topic from its start, without a group."""
-    host, port = address
-    consumer = Consumer(
-        {
-            "bootstrap.servers": f"{host}:{port}",
-            "group.id": "bench",  # it has to be named; nothing is joined or committed
-            "enable.auto.commit": False,
-            "queued.max.messages.kbytes": 65536,
-            "log_level": 0,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-        started, left = time.perf_counter(), messages
-        while left > 0:
-            received = consumer.consume(min(left, MESSAGES_PER_CALL), timeout=FLUSH_TIMEOUT_S)
-            errors = [str(message.error()) for message in received if message.error()]
-            if errors or not received:
-                raise LoadError(f"{left} messages were not read: {errors[:1] or 'nothing came'}")
-            left -= len(received)
-        return messages * record_bytes / 1e6 / (time.perf_counter() - started)
-    finally:
-        consumer.close()

@@ -25,6 +25,7 @@ TINY = Scale(
     compacted_megabytes=600,  # more than one segment
 )
 TOO_LONG = ("1,000 partitions", "10,000 partitions", "5,000 connections")
+NEEDS_MAVEN = ("Kafka's perf tool",)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,9 @@ def short_cells() -> list[Cell]:
     return [
         cell
         for cell in CELLS
-        if not any(word in measure.name for measure in cell.measures for word in TOO_LONG)
+        if not any(
+            word in measure.name for measure in cell.measures for word in TOO_LONG + NEEDS_MAVEN
+        )
     ]
 
 
