@@ -66,7 +66,7 @@ run: compiled ## a broker on localhost:9092, data in ./runnel-data (ARGS="--port
 	@exec env PYTHONPATH=$(COMPILED) $(BIN)/python -m runnel serve $(ARGS)
 
 test: $(STAMP) compiled ## every test that needs nothing but Python: of the sources, then compiled
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_SOURCES) $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(OF_SOURCES) $(ARGS)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 $(OF_COMPILED) $(ARGS)
 	$(MAKE) -s ratchet-compiled ARGS=
 

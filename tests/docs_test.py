@@ -32,14 +32,7 @@ TOOLS = ("kcat", "jq")  # beside what every machine has; a document may use them
 TIMEOUT_S = 240.0  # a start of Spark on a busy machine takes a minute
 
 
-def _marked(document: Path) -> object:
-    """What starts Spark is run where the tests of Spark are: one JVM at a time."""
-    starts_spark = document.name.startswith("spark") or document.parent.name == "pipelines"
-    marks = [pytest.mark.xdist_group("spark")] if starts_spark else []
-    return pytest.param(document, marks=marks, id=str(document.relative_to(ROOT)))
-
-
-@pytest.mark.parametrize("document", [_marked(path) for path in WITH_EXAMPLES])
+@pytest.mark.parametrize("document", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
 @pytest.mark.timeout(600)
 def test_examples(document: Path, tmp_path: Path) -> None:
     examples = list(examples_of(document))

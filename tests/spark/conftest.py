@@ -1,8 +1,7 @@
 """One Spark session and one broker for all tests of this folder; every test has topics of its own.
 
-A JVM takes seconds to start and most of a gigabyte, so all of these tests run in one worker of
-pytest-xdist (`make test` has `--dist loadgroup`). What kills, seeds or needs a cluster is no test
-of this folder but a command of the Makefile.
+A JVM takes seconds to start and most of a gigabyte; each worker of pytest-xdist has one. What
+kills, seeds or needs a cluster is no test of this folder but a command of the Makefile.
 """
 
 import os
@@ -31,10 +30,8 @@ MakeTopic = Callable[..., str]
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(STARTS_JAVA_S))
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(STARTS_JAVA_S))
 
 
 @pytest.fixture(scope="session")

@@ -136,9 +136,9 @@ def test_expired_offsets_stop_it_and_the_range_is_named(
 
 
 def test_it_runs_on_makes_way_for_upkeep_and_stops_after_its_batch(
-    stage: Stage, producer: Producer
+    stage: Stage, producer: Producer, spark: "SparkSession"
 ) -> None:
-    """In one query, which is only stopped for the work between batches."""
+    """In one query, which is only stopped for the work between batches, and in another thread."""
     upkeep: list[int] = []
     table = kinds.find("table")
 
@@ -163,6 +163,7 @@ def test_it_runs_on_makes_way_for_upkeep_and_stops_after_its_batch(
         thread.join(PATIENCE_S)
     assert runner.status.state == "stopped"
     assert stage.found() == stage.wanted()
+    assert spark.range(3).count() == 3, "a session that was there before is left running"
 
 
 def tidied(upkeep: list[int], stage: Stage) -> Report:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from runnel.broker.partition import Partition
+from runnel.broker.upkeep import TRASH_INTERVAL_MS
 from runnel.errors import ErrorCode
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
@@ -99,13 +100,14 @@ async def file_delete_delay_ms(desk: Desk, change: Change) -> None:
         for _ in range(3):
             assert await code_of(desk, block(desk, 700 * KIB)) == 0
         await upkeep()
+        await asyncio.sleep(2 * TRASH_INTERVAL_MS / 1000)
         names = desk.broker._ports.disk.list("/data/t-0")
         return [name for name in names if name.endswith(".log.deleted")]
 
     before = await deleted()
     assert before, "kept for a minute"
     await change("0")
-    assert await deleted() == before, "gone with the check that found them"
+    assert await deleted() == before, "gone with the next look at what was deleted"
 
 
 async def flush_messages(desk: Desk, change: Change) -> None:

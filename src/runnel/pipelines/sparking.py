@@ -63,11 +63,12 @@ def check_jvm(spark: "SparkSession | None", home: Home) -> None:
 
 
 def _has_session() -> bool:
-    """Without importing PySpark for the question."""
-    return (
-        "pyspark.sql" in sys.modules
-        and sys.modules["pyspark.sql"].SparkSession.getActiveSession() is not None
-    )
+    """Of whichever thread, so the active session, which each thread has of its own, says nothing.
+
+    Without importing PySpark for the question.
+    """
+    module = sys.modules.get("pyspark.core.context")
+    return module is not None and module.SparkContext._active_spark_context is not None
 
 
 @contextmanager

@@ -57,9 +57,12 @@ def register(duck: "DuckDBPyConnection", name: str, path: str) -> None:
 def _delta(folder: Path) -> Any:  # noqa: ANN401  # a dataset of Arrow
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
+    from pyarrow import fs
 
+    # Not deltalake's own: Arrow's threads may still hold it when Python ends, which then aborts.
+    files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
     try:
-        return DeltaTable(folder).to_pyarrow_dataset()
+        return DeltaTable(folder).to_pyarrow_dataset(filesystem=files)
     except DeltaError as error:
         raise QueryError(f"the Delta table {folder} cannot be read: {error}") from None
 
