@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PATIENCE_S = 30.0
-STARTS_JAVA_S = 180  # the first test of a run waits for it, on a machine that is busy
+STARTS_JAVA_S = 400  # the first test of a worker waits for it, on a machine that is busy
 
 MakeTopic = Callable[..., str]
 
