@@ -246,3 +246,38 @@ def test_exactly_once_from_topic_to_topic(runnel_broker: RunnelBroker, runnel_to
         assert consumer.committed() == {(runnel_topic, 0): 20}
     assert len(failed) == 7
     assert all_of(runnel_broker, copy) == numbers(20)
+
+
+def test_offsets_of_a_transaction_after_a_kill_of_the_broker(
+    start_runnel_broker: Callable[..., RunnelBroker],
+) -> None:
+    """librdkafka would wait for ever for the coordinator that it knew, past every time-out."""
+    broker = start_runnel_broker()
+    filled(broker, "orders", 6)
+    config = ConsumerConfig(
+        broker.bootstrap_servers, group_id="copy", enable_auto_commit=False, max_poll_records=2
+    )
+    committed = 0
+
+    def copy() -> None:
+        nonlocal committed
+        with Producer(transactional(broker, "copy")) as producer, Consumer(config) as consumer:
+            consumer.subscribe("orders")
+            while committed < 6:
+                messages = consumer.poll(1)
+                try:
+                    with producer.transaction(consumer):
+                        for message in messages:
+                            producer.send("copies", message.value)
+                except TransactionError:  # of a generation before the kill: they are read again
+                    continue
+                committed += len(messages)
+                if messages:
+                    broker.kill()
+                    broker.start()
+
+    thread = threading.Thread(target=copy, daemon=True)  # no signal would end a call of librdkafka
+    thread.start()
+    thread.join(90)
+    assert not thread.is_alive(), committed
+    assert all_of(broker, "copies") == numbers(6)

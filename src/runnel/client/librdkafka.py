@@ -13,6 +13,7 @@ RDKAFKA_LOG = LOG.getChild("librdkafka")  # its own lines, for those who set up 
 RDKAFKA_LOG.addHandler(logging.NullHandler())
 KafkaException = confluent_kafka.KafkaException
 WAIT_SLICE_S: Final = 0.1  # librdkafka's waits cannot be interrupted by Ctrl-C
+BOOTSTRAPS_ANEW_SINCE: Final = 0x020A0000  # 2.10; earlier ones do not know the setting
 
 Raw = TypeVar("Raw")
 Config = ProducerConfig | ConsumerConfig
@@ -23,10 +24,25 @@ def opened(
 ) -> Raw:
     """Connects to nobody yet. Raises ConfigurationError."""
     settings: Mapping[str, Any] = {**config.settings(), **config.extra}
+    if isinstance(config, ProducerConfig) and config.transactional_id is not None:
+        settings = {**for_transactions(), **settings}
     try:
         return make({**settings, "error_cb": on_error, "logger": RDKAFKA_LOG})
     except KafkaException as error:
         raise ConfigurationError(f"librdkafka refuses: {error_of(error).str()}") from None
+
+
+def for_transactions() -> dict[str, str]:
+    """What a producer with transactions is to be given besides.
+
+    A client that reaches no broker, as while the only one is restarted, forgets those that it knew
+    and begins with its bootstrap servers. `send_offsets_to_transaction` then waits for a group
+    coordinator that was forgotten, for ever and whatever its time-out (librdkafka's issues 5511 and
+    5456).
+    """
+    if confluent_kafka.libversion()[1] < BOOTSTRAPS_ANEW_SINCE:
+        return {}
+    return {"metadata.recovery.strategy": "none"}
 
 
 def unavailable(config: Config, timeout_s: float, trouble: str) -> BrokerUnavailableError:

@@ -27,6 +27,7 @@ NOTE: Final = "replay.json"
 ROWS_PER_TRANSACTION: Final = 10_000
 TRANSACTION_S: Final = 60
 PATIENCE_S: Final = 30.0
+RECONNECT_MS: Final = 1_000  # a broker that was restarted is found within that
 TURN_S: Final = 5.0  # then whoever runs it is told
 
 
@@ -184,9 +185,12 @@ class _Sink:
     def _produce(self) -> "Producer":
         from confluent_kafka import KafkaException, Producer
 
+        from runnel.client.librdkafka import for_transactions
+
         producer = Producer(
             {
                 **self._common(),
+                **for_transactions(),
                 "transactional.id": self._name,
                 "transaction.timeout.ms": TRANSACTION_S * 1000,
                 "partitioner": "murmur2_random",
@@ -200,7 +204,11 @@ class _Sink:
         return producer
 
     def _common(self) -> dict[str, str | int | float | bool]:
-        return {"bootstrap.servers": self._replay.bootstrap, "log_level": 0}
+        return {
+            "bootstrap.servers": self._replay.bootstrap,
+            "reconnect.backoff.max.ms": RECONNECT_MS,
+            "log_level": 0,
+        }
 
     def _count_partitions(self) -> int:
         from confluent_kafka import KafkaException

@@ -2,7 +2,8 @@
 
 import datetime
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,34 @@ def test_a_kill_loses_and_repeats_nothing(
     assert [message.key() for message in messages(bootstrap, topic)] == [
         b"k%d" % n for n in range(35)
     ]
+
+
+@pytest.mark.parametrize("step", ["replaying", "replay committed"])
+def test_a_kill_of_the_broker_is_waited_out(
+    start_runnel_broker: Callable[..., RunnelBroker],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    broker = start_runnel_broker()
+    create(broker.bootstrap_servers, "again")
+    monkeypatch.setattr("runnel.pipelines.replaying.ROWS_PER_TRANSACTION", 10)
+    table(tmp_path / "t", 0, 35)
+
+    def strike(reached: str) -> None:
+        if reached == step:
+            broker.kill()
+            broker.start()
+
+    monkeypatch.setattr(steps, "reached", strike)
+    replaying = replayer(broker.bootstrap_servers, tmp_path, "again")
+    # Not in this thread: no signal would end a call of librdkafka.
+    thread = threading.Thread(target=lambda: replaying.turn(60), daemon=True)
+    thread.start()
+    thread.join(90)
+    assert not thread.is_alive(), replaying.done
+    found = [message.key() for message in messages(broker.bootstrap_servers, "again")]
+    assert found == [b"k%d" % n for n in range(35)]
 
 
 def test_rows_of_a_time_and_rows_of_columns(bootstrap: str, tmp_path: Path) -> None:
