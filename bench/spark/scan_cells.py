@@ -48,7 +48,7 @@ def _two_columns(stage: Stage, target: str) -> float:
 
 
 def _hour(stage: Stage, target: str, by_options: bool) -> float:
-    """Seconds. Runnel's reader is given the same filter as a user writes; it pushes it down."""
+    """Seconds. The same program for both: a filter, which Runnel pushes down, or the options."""
     topic = stage.topics[DAY]
     start_ms = topic.first_ms + HOUR * HOUR_MS
     condition = (
@@ -56,13 +56,12 @@ def _hour(stage: Stage, target: str, by_options: bool) -> float:
         f" AND timestamp < timestamp_millis({start_ms + HOUR_MS})"
     )
     with timed() as seconds:
-        if target == RUNNEL:
-            frame = stage.read(target, topic, pushdown="true").where(condition)
-        elif by_options:
+        if by_options:
             end_ms = start_ms + HOUR_MS
             frame = stage.read(target, topic, startingTimestamp=start_ms, endingTimestamp=end_ms)
         else:
-            frame = stage.read(target, topic).where(condition)
+            options = {"pushdown": "true"} if target == RUNNEL else {}
+            frame = stage.read(target, topic, **options).where(condition)
         row = frame.selectExpr("count(*)", "sum(length(value))").collect()[0]
     share = row[0] / topic.records * 24
     assert 0.98 < share < 1.02, f"{row[0]:,} rows are no hour of {topic.records:,}"
