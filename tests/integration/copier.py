@@ -5,9 +5,7 @@
 Each transaction takes up to so many messages of `input`, writes them to the same partition of
 `output`, and commits the group's offsets with them. After an error that allows it, the transaction
 is aborted and the messages are read again; after any other the program ends with status 3, and
-whoever runs it starts it anew. So it does, with status 4, when nothing goes on for a while:
-librdkafka 2.x can wait in send_offsets_to_transaction for ever when its broker was killed, Kafka's
-too.
+whoever runs it starts it anew. So it does, with status 4, when nothing goes on for a while.
 """
 
 import argparse
@@ -26,6 +24,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from runnel.client.librdkafka import for_transactions
 from tests.support.reading import place_of
 
 INPUT: Final = "input"
@@ -172,6 +171,7 @@ def main() -> None:
             "transactional.id": options.transactional_id,
             "transaction.timeout.ms": 20_000,
             "linger.ms": 2,
+            **for_transactions(),
             **FAST,
         }
     )
