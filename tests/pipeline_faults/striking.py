@@ -25,7 +25,7 @@ RUN_TIMEOUT_S = 600.0
 TRIES_MAX = 6
 FULL_AT_BYTES = 64 << 10  # more than a JVM needs for itself, less than a file of the table
 FULL = "the disk is full"
-AFTER_S = 6.0  # a random time is at most so long after the pipeline's state became `running`
+AFTER_S = 6.0  # a random time is at most so long after it began to run
 
 
 class Fault(NamedTuple):
@@ -107,9 +107,8 @@ def _attempt(stage: Stage, fault: Fault | None) -> int:
             stage.broker.start()
             (folder / hook.BROKER_PID).write_text(str(stage.broker.pid))
         if fault is not None and fault.step == RANDOM_TIME and (folder / hook.ARMED).exists():
-            if running_since is None and stage.status().get("pid") == process.pid:
-                is_running = stage.status().get("state") in ("running", "waiting")
-                running_since = time.monotonic() if is_running else None
+            if running_since is None and _is_running(stage, process.pid):
+                running_since = time.monotonic()
             if running_since is not None and time.monotonic() > running_since + fault.after_s:
                 (folder / hook.ARMED).rename(folder / hook.STRUCK)
                 _strike(stage, fault.victim, process.pid)
@@ -140,14 +139,23 @@ def _note_driver(stage: Stage, pid: int) -> None:
             file.write_text(wanted)
 
 
+def _is_running(stage: Stage, pid: int) -> bool:
+    if stage.case.command[1] != "run":
+        return True  # of the other commands none keeps a status
+    status = stage.status()
+    return status.get("pid") == pid and status.get("state") in ("running", "waiting")
+
+
 def _strike(stage: Stage, victim: str, pid: int) -> None:
+    """A `worker` that is no process of its own, as without Spark, is the command itself."""
+    family = _family(pid)
+    workers = [child for child in family if "python" in _name(child)]
     if victim == "broker":
         hook.kill_all([stage.broker.pid])
-    elif victim == "worker":
-        found = [child for child in _family(pid) if "python" in _name(child)]
-        hook.kill_all(found[-1:])
+    elif victim == "worker" and workers:
+        hook.kill_all(workers[-1:])
     else:
-        hook.kill_all([pid, *[child for child in _family(pid) if "java" in _name(child)]])
+        hook.kill_all([pid, *[child for child in family if "java" in _name(child)]])
 
 
 def _family(pid: int) -> list[int]:
