@@ -35,6 +35,7 @@ class ListJournal:
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None, int]] = []  # key, value, producer id
+        self.batches: list[int] = []  # how many records each append brought
         self.refusal: ErrorCode | None = None
         self.uncommitted = 0
         self.batch_bytes_max = 1_048_588
@@ -53,6 +54,7 @@ class ListJournal:
         if self.refusal is not None:
             raise RunnelError(self.refusal, "the test says so")
         self.records += [(key, value, producer_id) for key, value in records]
+        self.batches.append(len(records))
 
 
 class FakeTopics:

@@ -4,8 +4,9 @@ Sans-IO: a transport asks `receive_into` where to put bytes, says how many came 
 and gets replies through `Outlet.send`. Rules:
 
   - Replies leave in request order. A request whose reply is not due mutes the connection, except
-    that produce requests may follow produce requests, at most `in_flight_max` of them,
-    because that decides the throughput of acks=all.
+    that produce requests may follow produce requests, and commits commits, at most
+    `in_flight_max` of them, because that decides the throughput of acks=all, and of commits that
+    are gathered.
   - A frame is a view into the receive buffer and dies when its handler returns. Buffers are
     compacted or exchanged only between requests.
   - Muting is a set of reasons; bytes are read again when the last reason is gone.
@@ -25,6 +26,7 @@ from runnel.types import FileSlice
 Part = bytearray | bytes | memoryview | FileSlice
 
 PRODUCE_KEY: Final = 0
+NO_KEY: Final = -1
 SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
 LARGE_REST_BYTES: Final = 16 * 1024
 UNSENT_BYTES_MAX: Final = 1024 * 1024  # beyond it no further request of this peer is handled
@@ -67,21 +69,25 @@ class Outlet(Protocol):
 class Pending:
     """A reply that is not due yet. Whoever made it calls `settle` exactly once."""
 
-    __slots__ = ("cancel", "connection", "is_produce", "parts", "settled")
+    __slots__ = ("cancel", "connection", "followed_by", "parts", "settled")
 
-    def __init__(self, connection: "Connection", *, is_produce: bool = False) -> None:
+    def __init__(self, connection: "Connection", followed_by: int = NO_KEY) -> None:
         self.connection = connection
-        self.is_produce = is_produce
+        self.followed_by = followed_by  # requests of this API are handled although it is not due
         self.settled = False
         self.parts: list[Part] | None = None
         self.cancel: Callable[[], None] | None = None  # called if the connection goes first
 
     def settle(self, parts: list[Part] | None) -> None:
+        self.due(parts)
+        self.connection.reply_due()
+
+    def due(self, parts: list[Part] | None) -> None:
+        """For several at once: whoever calls tells the connection afterwards."""
         assert not self.settled
         self.parts = parts
         self.settled = True
         self.cancel = None
-        self.connection.reply_due()
 
     def abandon(self, reason: str) -> None:
         """The request failed in a way that its connection does not survive."""
@@ -238,15 +244,14 @@ class Connection:
             return False
         (key,) = _KEY.unpack_from(view, position)
         return (
-            key == PRODUCE_KEY
+            key == self._outstanding[-1].followed_by
             and len(self._outstanding) < self._in_flight_max
-            and self._outstanding[-1].is_produce
         )
 
     def _keep_in_order(self, reply: list[Part] | Pending) -> None:
         """A reply that is not due, or one that is due behind another that is not."""
         if isinstance(reply, list):
-            parts, reply = reply, Pending(self, is_produce=True)
+            parts, reply = reply, Pending(self, self._outstanding[-1].followed_by)
             reply.parts, reply.settled = parts, True
         self._outstanding.append(reply)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from runnel.broker.coordinators import Coordinators
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
+from runnel.broker.gathering import Gathering
 from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partitions import Partitions
 from runnel.broker.producer_ids import ProducerIds
@@ -99,6 +100,7 @@ class Services:
     quotas: Quotas
     log_dirs: LogDirs
     waiting: Waiting
+    gathering: Gathering
     groups: "Coordinators[GroupMachine]"
     transactions: "Coordinators[TransactionMachine]"
     markers: "Callable[[], Markers]"  # made when first asked for

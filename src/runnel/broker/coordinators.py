@@ -93,6 +93,7 @@ class Coordinators(Generic[M]):
         """Those that are loaded, in the order of their numbers."""
         for index in sorted(self._shards):
             if self._shards[index].is_loaded:
+                self._shards[index].write_gathered()
                 yield self._shards[index]
 
     # Who answers for what
@@ -105,15 +106,30 @@ class Coordinators(Generic[M]):
 
     def shard_of(self, key: str) -> Shard[M]:
         """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        shard = self.gathering_shard_of(key)
+        shard.write_gathered()
+        return shard
+
+    def gathering_shard_of(self, key: str) -> Shard[M]:
+        """For whoever gathers: what was gathered in this turn is not written yet. Raises as well.
+
+        A key has its shard for as long as the topic has so many partitions.
+        """
         if not self._partition_count:
             raise RunnelError(ErrorCode.NOT_COORDINATOR, f"{self.topic} is not there yet")
-        return self.shard(self.index_of(key))
+        return self._shard(java_hash(key) % self._partition_count)
 
     def has(self, index: int) -> bool:
         """Whether its shard is open here, though perhaps not loaded yet, or not to be loaded."""
         return index in self._shards or index in self._failures
 
     def shard(self, index: int) -> Shard[M]:
+        """Raises as `shard_of`."""
+        shard = self._shard(index)
+        shard.write_gathered()
+        return shard
+
+    def _shard(self, index: int) -> Shard[M]:
         shard = self._shards.get(index)
         if shard is None:
             failure = self._failures.get(index)

@@ -1,8 +1,9 @@
 """From a frame to a reply: find the API, check its version, decode, call the handler, encode.
 
 The table of APIs is given; what ApiVersions advertises is derived from it, so nothing is
-advertised that does not work. A handler returns a response, a `Parked` request, a coroutine
-where the metadata store or a worker must be asked, or None where no reply is wanted.
+advertised that does not work. A handler returns a response, a `Parked` request, a `Promised` one
+if it was gathered with others, a coroutine where the metadata store or a worker must be asked, or
+None where no reply is wanted.
 
 This is one of two places where any exception may be caught: a bug in a handler costs the
 connection that met it and nothing else.
@@ -17,9 +18,10 @@ from time import monotonic_ns
 from typing import Any, Final, NamedTuple
 
 from runnel.broker.complaints import of_request
-from runnel.broker.connection import Connection, Part, Pending, Reply
+from runnel.broker.connection import NO_KEY, PRODUCE_KEY, Connection, Part, Pending, Reply
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.error_codes import Look, look_of
+from runnel.broker.gathering import Promised
 from runnel.broker.security import CLUSTER_NAME, Authorizer, Resource, Right
 from runnel.broker.throttling import Throttling
 from runnel.broker.waiting import Parked, Waiting
@@ -76,6 +78,7 @@ class Dispatch:
 
     __slots__ = (
         "_authorizer",
+        "_gathering",
         "_metrics",
         "_quotas",
         "_routes",
@@ -99,6 +102,8 @@ class Dispatch:
         self._authorizer = authorizer
         self._metrics = services.metrics
         self._quotas = services.quotas
+        self._gathering = services.gathering
+        self._gathering.answer_by(self._keep_promise)
         self._throttling = Throttling(
             services.quotas, services.clock, services.loop, services.metrics
         )
@@ -140,6 +145,8 @@ class Dispatch:
             if response is None:
                 self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
                 return None
+            if kind is Promised:
+                return self._promise(connection, route, correlation_id, response, began_ns)
             if kind is Parked:
                 return self._park(connection, route, correlation_id, response, began_ns)
             return self._start(connection, route, correlation_id, response, began_ns)
@@ -199,6 +206,36 @@ class Dispatch:
         _REPLY_HEADER.pack_into(out, 0, size - 4, correlation_id)
         return parts
 
+    def _promise(
+        self,
+        connection: Connection,
+        route: Route,
+        correlation_id: int,
+        promised: Promised[Any],
+        began_ns: int,
+    ) -> Pending:
+        pending = promised.pending = Pending(connection, route.row.key)
+        promised.route = route
+        promised.correlation_id = correlation_id
+        promised.began_ns = began_ns
+        self._gathering.expect(promised)
+        return pending
+
+    def _keep_promise(self, promised: Promised[Any]) -> None:
+        """The turn is over: make the reply, which its connection is then asked to send."""
+        pending, route, correlation_id = promised.pending, promised.route, promised.correlation_id
+        try:
+            response = promised.answer()
+            if type(response) is Parked:
+                self._wait(pending, route, correlation_id, response, promised.began_ns)
+                return
+            parts = self._encode(route, correlation_id, response)
+        except Exception:  # noqa: BLE001  # as in `handle`: the others are to be answered
+            self._failed(pending, route, correlation_id)
+        else:
+            self._metrics.observe_us(route.times, (monotonic_ns() - promised.began_ns) // 1000)
+            pending.due(parts)
+
     def _park(
         self,
         connection: Connection,
@@ -207,7 +244,7 @@ class Dispatch:
         parked: Parked[Any],
         began_ns: int,
     ) -> Pending:
-        pending = Pending(connection, is_produce=parked.is_produce)
+        pending = Pending(connection, PRODUCE_KEY if parked.is_produce else NO_KEY)
         self._wait(pending, route, correlation_id, parked, began_ns)
         return pending
 

@@ -25,6 +25,7 @@ from runnel.broker.courtesy import Courtesy
 from runnel.broker.dispatch import Dispatch
 from runnel.broker.fetch_sessions import FetchSessions
 from runnel.broker.flusher import Flusher
+from runnel.broker.gathering import Gathering
 from runnel.broker.internal_topics import own_configs
 from runnel.broker.live_settings import settings_now
 from runnel.broker.log_dirs import LogDirs
@@ -89,6 +90,7 @@ class Broker:
         logs.cordoned = settings.cordoned_log_dirs
         self._opened = opened
         self._waiting = Waiting(asyncio.get_running_loop())
+        self._gathering = Gathering(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
         self.warming = Warming(ports.workers, self.metrics, Courtesy(ports.clock, self.metrics))
         self.partitions = Partitions(logs, settings, ports.clock, self._waiting, self._flusher)
@@ -267,6 +269,7 @@ class Broker:
             quotas=self.quotas,
             log_dirs=self._log_dirs,
             waiting=self._waiting,
+            gathering=self._gathering,
             groups=self.groups,
             transactions=self.transactions,
             markers=self._coordination.markers,
@@ -278,6 +281,7 @@ class Broker:
         The caller has seen to it that no more come.
         """
         timeout_ms = self.settings.shutdown_timeout_ms
+        self._gathering.end_turn()
         await self._dispatch.drain(timeout_ms)
         await self._waiting.drain(timeout_ms)
 
@@ -291,6 +295,7 @@ class Broker:
 
     def kill(self) -> None:
         """Stop the recurring work and nothing else, as a crash would."""
+        self._gathering.stop()
         self._coordination.stop()
         for task in self._tasks:
             task.cancel()

@@ -28,7 +28,7 @@ def settle(
     if isinstance(result, Deferred):
         return _settle_later(shards[0], result, failed)
     for shard in shards:
-        if not _is_settled(shard):
+        if not is_settled(shard):
             break
     else:
         return result
@@ -47,7 +47,7 @@ def settle(
     return Parked([partition_of(shard) for shard in shards], timeout_ms, attempt)
 
 
-def _is_settled(shard: Shard[Any]) -> bool:
+def is_settled(shard: Shard[Any]) -> bool:
     """Whether all that was ever written is committed. Asked for every answer."""
     journal = shard.journal
     assert isinstance(journal, PartitionJournal)

@@ -9,6 +9,8 @@ the state of all groups (or transactional ids) that hash to it. The rules:
   - A reply leaves only when everything written before it is below the high watermark in the
     shard's own epoch (R38). That holds for replies that only read, too: nobody is told what could
     still be lost. Handlers see to it (`broker/settling.py`); a machine just gives its answer.
+  - What may be written together with others waits for the end of the loop's turn (`gathering.py`).
+    Whoever comes to the shard for anything else has it written first, by `write_gathered`.
   - An answer that is due later is a `Deferred`: the machine keeps it and calls `answer` once.
   - When leadership ends, the shard is closed: its timers do nothing more, all who wait hear
     NOT_COORDINATOR, and the machine is thrown away.
@@ -17,6 +19,7 @@ the state of all groups (or transactional ids) that hash to it. The rules:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from runnel.coordinator.gathering import Gathered, Pair
 from runnel.coordinator.records import JournalRecord, Kinds, decode_record, encode_record
 from runnel.coordinator.timers import Timer, Timers
 from runnel.errors import ErrorCode, RunnelError
@@ -76,6 +79,7 @@ class Shard(Generic[M]):
         "clock",
         "deferred",
         "epoch",
+        "gathered",
         "index",
         "is_loaded",
         "is_open",
@@ -103,6 +107,7 @@ class Shard(Generic[M]):
         self._timers = timers
         self._on_answer = on_answer
         self.deferred: dict[Deferred[Any], None] = {}  # not answered yet
+        self.gathered: Gathered | None = None
 
     def write(
         self,
@@ -123,15 +128,23 @@ class Shard(Generic[M]):
 
     def append(
         self,
-        encoded: Sequence[tuple[bytes, bytes | None]],
+        encoded: Sequence[Pair],
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
     ) -> None:
         """For a machine that encodes by itself; it replays the same right after."""
+        assert self.gathered is None, "decided without what was gathered before"
         try:
             self.journal.append(encoded, producer_id, producer_epoch)
         except RunnelError as error:
             raise RunnelError(_FOR_CLIENTS.get(error.code, error.code), str(error)) from error
+
+    def write_gathered(self) -> None:
+        """Before anything else is decided here. Who gathered is told of a refusal, nobody else."""
+        gathered = self.gathered
+        if gathered is not None:
+            self.gathered = None
+            gathered.write()
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int) -> None:
         """One record as the journal has it. Raises WireError."""
@@ -158,6 +171,7 @@ class Shard(Generic[M]):
 
         def guarded() -> None:
             if self.is_open:
+                self.write_gathered()
                 work()
 
         return Timer(self._timers, guarded)
@@ -173,6 +187,9 @@ class Shard(Generic[M]):
 
     def close(self) -> None:
         self.is_open = False
+        gathered, self.gathered = self.gathered, None
+        if gathered is not None:
+            gathered.refuse(ErrorCode.NOT_COORDINATOR)
 
 
 _FOR_CLIENTS = {

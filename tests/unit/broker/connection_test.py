@@ -15,7 +15,7 @@ from runnel.broker.buffers import (
     SMALLEST_HELD_BYTES,
     ReceiveBuffers,
 )
-from runnel.broker.connection import Connection, Mute, Part, Pending, Reply
+from runnel.broker.connection import NO_KEY, Connection, Mute, Part, Pending, Reply
 
 PRODUCE, FETCH = 0, 1
 IN_FLIGHT_MAX = 5
@@ -43,7 +43,7 @@ class Wire:
         body = bytes(frame[8:])
         self.handled.append(body)
         if body.startswith(b"park"):
-            pending = Pending(connection, is_produce=frame[1] == PRODUCE)
+            pending = Pending(connection, PRODUCE if frame[1] == PRODUCE else NO_KEY)
             self.pending.append(pending)
             return pending
         if body == b"close":

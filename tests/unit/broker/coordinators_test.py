@@ -75,6 +75,7 @@ def test_a_coordinator_demoted_between_append_and_high_watermark() -> None:
         assert await commit(desk, {0: 1}) == [0]
         partition = _partition(desk)
         _send(desk, commit_request({0: 5}))
+        await asyncio.sleep(0)  # the end of the turn: what was gathered is written
         assert partition.log.log_end_offset == 2
         _resign(desk, partition)
         assert await _codes(desk) == [ErrorCode.NOT_COORDINATOR]

@@ -6,9 +6,11 @@ What is wrong with one partition is its own error; what is wrong with the group 
 every partition, because the response has no other place for it.
 """
 
+from functools import partial
 from typing import Final
 
 from runnel.broker.context import RequestContext, Services
+from runnel.broker.gathering import Promised
 from runnel.broker.handlers.group_partitions import READ, Refused, merged, refusal, sort_out
 from runnel.broker.security import Resource
 from runnel.broker.settling import settle
@@ -28,14 +30,13 @@ GROUP: Final = Resource.GROUP
 
 def offset_commit(
     context: RequestContext, services: Services, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
-    def failed(code: ErrorCode) -> OffsetCommitResponse:
+) -> OffsetCommitResponse | Parked[OffsetCommitResponse] | Promised[OffsetCommitResponse]:
+    group_id = request.group_id
+    if not context.may(READ, GROUP, group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetCommitResponse(
             topics=[_refused(refusal(topic, code)) for topic in request.topics]
         )
-
-    if not context.may(READ, GROUP, request.group_id):
-        return failed(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     image = services.image
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         for topic in request.topics:
@@ -44,16 +45,31 @@ def offset_commit(
     accepted, refused = sort_out(context, image, request.topics)
     if not accepted:
         return OffsetCommitResponse(topics=[_refused(each) for each in refused])
+    # What is charged to a client is known when its handler returns, not at the end of the turn.
+    gathers = services.gathering.has_room and not services.quotas.is_active
     try:
-        shard = services.groups.shard_of(request.group_id)
-        topics = shard.machine.offsets.commit(request, accepted, context.api_version)
+        shard = services.groups.gathering_shard_of(group_id)
+        topics = shard.machine.offsets.commit(
+            request, accepted, context.api_version, gathers=gathers
+        )
     except RunnelError as error:
         topics = [_refused(refusal(topic, error.code)) for topic in accepted]
         return OffsetCommitResponse(topics=merged([_refused(each) for each in refused], topics))
     if refused:
         topics = merged([_refused(each) for each in refused], topics)
+    response = OffsetCommitResponse(topics=topics)
     timeout_ms = services.settings.groups.offsets_commit_timeout_ms
-    return settle([shard], OffsetCommitResponse(topics=topics), failed, timeout_ms=timeout_ms)
+    gathered = shard.gathered
+    if gathered is not None:
+        return Promised(shard, gathered, response, _failed, timeout_ms)
+    return settle([shard], response, partial(_failed, response), timeout_ms=timeout_ms)
+
+
+def _failed(response: OffsetCommitResponse, code: ErrorCode) -> OffsetCommitResponse:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code = code
+    return response
 
 
 def _refused(refused: Refused) -> OffsetCommitResponseTopic:

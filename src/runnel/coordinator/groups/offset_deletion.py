@@ -62,6 +62,7 @@ def delete_group(machine: "GroupMachine", group_id: str) -> Iterator[None]:
     """
     committed = machine.offsets.committed
     while True:
+        machine.shard.write_gathered()
         group = machine.group(group_id)
         group.ensure_may_be_deleted()
         some: list[OffsetRecord] = [

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from runnel.coordinator.gathering import RECORD_BYTES, Gathered, Pair
 from runnel.coordinator.groups.committed import CommittedOffsets
 from runnel.coordinator.groups.group import EnsurePartition
 from runnel.coordinator.groups.offset_records import (
@@ -65,11 +66,20 @@ class Offsets:
         request: OffsetCommitRequest,
         topics: Sequence[OffsetCommitRequestTopic],
         api_version: int,
+        *,
+        gathers: bool = False,
     ) -> list[OffsetCommitResponseTopic]:
-        """`topics`: those of the request that are there, with their names. Raises RunnelError."""
+        """`topics`: those of the request that are there, with their names. Raises RunnelError.
+
+        With `gathers` it may be left for the end of the turn: then `Shard.gathered` is there, and
+        tells whether it was written after all. The first offset of a group is not, because it
+        makes the group, which the next decision may depend on.
+        """
         _ensure_not_too_many(sum([len(topic.partitions) for topic in topics]))
         epoch = request.generation_id_or_member_epoch
         group = self._machine.groups.get(request.group_id)
+        if group is None or not gathers:
+            self._machine.shard.write_gathered()
         ensure: EnsurePartition | None = None
         if group is not None:
             ensure = group.ensure_may_commit(
@@ -106,7 +116,10 @@ class Offsets:
                     name=topic.name, topic_id=topic.topic_id, partitions=results
                 )
             )
-        self._write(records)
+        if group is None or not gathers:
+            self._write(records)
+        elif records:
+            self._gather(records)
         return answers
 
     def commit_in_transaction(
@@ -194,6 +207,26 @@ class Offsets:
             self._machine.shard.append(encoded, producer_id, producer_epoch)
             for record in records:
                 self._replay(record, producer_id)
+
+    def _gather(self, records: Sequence[OffsetRecord]) -> None:
+        shard = self._machine.shard
+        encoded = [encode_offset(record) for record in records]
+        size_bytes = 0
+        for key, value in encoded:
+            size_bytes += len(key) + len(value) + RECORD_BYTES
+        gathered = shard.gathered
+        if gathered is None or not gathered.has_room_for(size_bytes):
+            shard.write_gathered()
+            gathered = shard.gathered = Gathered(self._write_gathered)
+        gathered.size_bytes += size_bytes
+        gathered.pairs += encoded
+        gathered.records += records
+
+    def _write_gathered(self, pairs: list[Pair], records: list[OffsetRecord]) -> None:
+        """Raises RunnelError."""
+        self._machine.shard.append(pairs)
+        for record in records:
+            self._replay(record, NO_PRODUCER_ID)
 
     def _is_too_long(self, metadata: str) -> bool:
         """Kafka counts UTF-16 code units, although the setting speaks of bytes."""

@@ -1,0 +1,213 @@
+"""Commits of many connections in one turn of the loop: one batch, and an answer for each in order.
+
+Method: desks beside each other at one broker put their requests before the loop goes on.
+"""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from runnel.broker.gathering import TURN_MAX
+from runnel.client.raw import ClosedError, decode_reply, encode_frame
+from runnel.errors import ErrorCode
+from runnel.wire.apis import ApiKey
+from runnel.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    OpData,
+)
+from runnel.wire.messages.heartbeat import HeartbeatRequest
+from tests.support.asking import create
+from tests.support.asking_groups import commit, commit_request, fetch_offsets, find
+from tests.support.desk import Desk, at_desk
+
+VERSION = 9
+HEARTBEAT_VERSION = 4
+SYNCED = {"runnel.durability": "ack"}
+
+
+def _put(desk: Desk, offset: int, *, group: str = "g", number: int = 7) -> None:
+    request = commit_request({0: offset}, group=group)
+    desk.put(encode_frame(request, VERSION, correlation_id=number, client_id="desk"))
+
+
+async def _told(desk: Desk) -> tuple[int, list[int]]:
+    """Correlation id and error codes of the next reply."""
+    number, response = decode_reply(ApiKey.OFFSET_COMMIT, VERSION, await desk.next_frame())
+    return number, [each.error_code for topic in response.topics for each in topic.partitions]
+
+
+def _batches(desk: Desk, group: str = "g") -> list[int]:
+    """How many records each batch of the group's journal has."""
+    index = desk.broker.groups.index_of(group)
+    log = desk.broker.partitions.get("__consumer_offsets", index).log
+    return [header.last_offset_delta + 1 for _, header in log.segments[0].headers()]
+
+
+def _with_group(
+    test: Callable[[Desk, list[Desk]], Awaitable[None]], settings: dict[str, str] | None = None
+) -> None:
+    """A topic and a group that has committed 0, and three more connections."""
+
+    async def run(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        assert await commit(desk, {0: 0}) == [0]
+        await test(desk, [Desk(desk.broker, desk.clock) for _ in range(3)])
+
+    at_desk(run, settings)
+
+
+@pytest.mark.parametrize("settings", [{}, SYNCED])
+def test_what_comes_in_one_turn_is_one_batch_and_all_are_answered(settings: dict[str, str]) -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        for offset, each in enumerate(others, 1):
+            _put(each, offset)
+        assert not any(each.has_reply for each in others)
+        assert [await _told(each) for each in others] == [(7, [0])] * 3
+        assert _batches(desk) == [1, 3]
+        assert await fetch_offsets(desk) == {("t", 0): (3, "", 0)}
+        await desk.restart()
+        assert await fetch_offsets(desk) == {("t", 0): (3, "", 0)}
+
+    _with_group(test, settings)
+
+
+def test_a_commit_waits_for_no_other_turn() -> None:
+    async def test(desk: Desk, _: list[Desk]) -> None:
+        _put(desk, 5)
+        await asyncio.sleep(0)
+        assert desk.has_reply
+
+    _with_group(test)
+
+
+def test_replies_of_one_connection_keep_their_order() -> None:
+    """Commits follow each other; what is not one waits for them, and so do those after it."""
+
+    async def test(desk: Desk, _: list[Desk]) -> None:
+        _put(desk, 1, number=1)
+        _put(desk, 2, number=2, group="absent")  # written at once: its answer is due before
+        heartbeat = HeartbeatRequest(group_id="g", member_id="nobody")
+        frame = encode_frame(heartbeat, HEARTBEAT_VERSION, correlation_id=3, client_id="desk")
+        last = commit_request({0: 4})
+        desk.put(frame + encode_frame(last, VERSION, correlation_id=4, client_id="desk"))
+        assert await _told(desk) == (1, [0])
+        assert await _told(desk) == (2, [0])
+        number, response = decode_reply(12, HEARTBEAT_VERSION, await desk.next_frame())
+        assert (number, response.error_code) == (3, ErrorCode.UNKNOWN_MEMBER_ID)
+        assert await _told(desk) == (4, [0])
+
+    _with_group(test)
+
+
+def test_more_than_may_be_in_flight_are_answered_all_the_same() -> None:
+    async def test(desk: Desk, _: list[Desk]) -> None:
+        frames = [
+            encode_frame(commit_request({0: offset}), VERSION, correlation_id=offset)
+            for offset in range(1, 14)
+        ]
+        desk.put(b"".join(frames))
+        assert [await _told(desk) for _ in frames] == [(n, [0]) for n in range(1, 14)]
+        assert _batches(desk) == [1, 5, 5, 3]
+        assert await fetch_offsets(desk) == {("t", 0): (13, "", 0)}
+
+    _with_group(test)
+
+
+def test_whoever_asks_in_the_same_turn_sees_it() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        _put(others[0], 5)
+        reading = asyncio.ensure_future(fetch_offsets(desk))
+        assert await reading == {("t", 0): (5, "", 0)}
+        assert await _told(others[0]) == (7, [0])
+
+    _with_group(test)
+
+
+def test_a_disk_that_refuses_is_told_to_all_and_nothing_has_changed() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        desk.disk.fail("write", errno.ENOSPC, path="__consumer_offsets")
+        for offset, each in enumerate(others, 1):
+            _put(each, offset)
+        refused = (7, [ErrorCode.NOT_COORDINATOR])
+        assert [await _told(each) for each in others] == [refused] * 3
+        found = desk.broker.groups.shard_of("g").machine.offsets.committed.get("g", "t", 0)
+        assert found is not None
+        assert found.offset == 0
+        desk.disk.heal()
+        await desk.restart()
+        assert await fetch_offsets(desk) == {("t", 0): (0, "", 0)}
+
+    _with_group(test)
+
+
+def test_leadership_that_ends_in_the_same_turn_is_told() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        _put(others[0], 5)
+        partition = desk.broker.partitions.get(
+            "__consumer_offsets", desk.broker.groups.index_of("g")
+        )
+        partition.resign(2, partition.leader_epoch + 1)
+        desk.broker.groups.role_changed(partition)
+        assert await _told(others[0]) == (7, [ErrorCode.NOT_COORDINATOR])
+        assert partition.log.log_end_offset == 1
+
+    _with_group(test)
+
+
+def test_a_connection_that_goes_takes_nobody_with_it() -> None:
+    """What it committed is written: it was heard."""
+
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        _put(others[0], 5)
+        _put(others[1], 6)
+        others[1].close("the peer is gone")
+        assert await _told(others[0]) == (7, [0])
+        with pytest.raises(ClosedError):
+            await others[1].next_frame()
+        assert await fetch_offsets(desk) == {("t", 0): (6, "", 0)}
+
+    _with_group(test)
+
+
+def test_one_turn_gathers_only_so_many() -> None:
+    async def test(desk: Desk, _: list[Desk]) -> None:
+        others = [Desk(desk.broker, desk.clock) for _ in range(TURN_MAX // 5 + 1)]
+        for each in others:
+            for offset in range(5):
+                _put(each, offset)
+        assert others[-1].has_reply
+        assert not others[0].has_reply
+        for each in others:
+            assert [await _told(each) for _ in range(5)] == [(7, [0])] * 5
+
+    _with_group(test)
+
+
+def test_under_quotas_each_is_written_by_itself() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        entity = AlterClientQuotasRequestEntityData(entity_type="client-id", entity_name="other")
+        limit = OpData(key="request_percentage", value=50.0)
+        entry = AlterClientQuotasRequestEntryData(entity=[entity], ops=[limit])
+        await desk.ask(AlterClientQuotasRequest(entries=[entry]))
+        for offset, each in enumerate(others, 1):
+            _put(each, offset)
+            assert each.has_reply
+        assert _batches(desk) == [1, 1, 1, 1]
+
+    _with_group(test)
+
+
+def test_a_broker_that_is_killed_writes_nothing_more() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        _put(others[0], 5)
+        desk.broker.kill()
+        await asyncio.sleep(0)
+        assert not others[0].has_reply
+        assert _batches(desk) == [1]
+
+    _with_group(test)
