@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.group_offsets import committed_offsets
 from runnel.spark import LagListener
+from tests.spark.conftest import PATIENCE_S
 from tests.support.command import Runnel
 from tests.support.process import BrokerProcess
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tests.spark.conftest import MakeTopic
 
 T0_MS = 1_700_000_000_000
-PATIENCE_S = 30.0
 Read = Callable[..., "DataFrame"]
 
 

@@ -111,13 +111,10 @@ class Coordinators(Generic[M]):
         return shard
 
     def gathering_shard_of(self, key: str) -> Shard[M]:
-        """For whoever gathers: what was gathered in this turn is not written yet. Raises as well.
-
-        A key has its shard for as long as the topic has so many partitions.
-        """
+        """For whoever gathers: what this turn has gathered is not written yet. Raises as well."""
         if not self._partition_count:
             raise RunnelError(ErrorCode.NOT_COORDINATOR, f"{self.topic} is not there yet")
-        return self._shard(java_hash(key) % self._partition_count)
+        return self._shard(self.index_of(key))
 
     def has(self, index: int) -> bool:
         """Whether its shard is open here, though perhaps not loaded yet, or not to be loaded."""
