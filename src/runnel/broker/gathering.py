@@ -6,6 +6,7 @@ own: it waits for nobody.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
@@ -16,6 +17,7 @@ from runnel.coordinator.gathering import Gathered
 from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode
 
+_log = logging.getLogger(__name__)
 R = TypeVar("R")
 NONE: Final = ErrorCode.NONE  # found once: to look it up takes a microsecond
 TURN_MAX: Final = 2_000  # answers of one turn; what comes then is written by itself
@@ -111,6 +113,8 @@ class Gathering:
                 shard.write_gathered()
         answered: dict[Connection, None] = {}
         for gathered in due:
+            if gathered.bug is not None:
+                _log.error("%d commits failed", len(gathered.promises), exc_info=gathered.bug)
             # Taken from it, or each would keep the other until the collector comes.
             promises, gathered.promises = gathered.promises, []
             for promised in promises:

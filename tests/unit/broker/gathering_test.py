@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from runnel.broker import journal
 from runnel.broker.gathering import TURN_MAX
 from runnel.client.raw import ClosedError, decode_reply, encode_frame
 from runnel.errors import ErrorCode
@@ -142,6 +143,36 @@ def test_a_disk_that_refuses_is_told_to_all_and_nothing_has_changed() -> None:
         desk.disk.heal()
         await desk.restart()
         assert await fetch_offsets(desk) == {("t", 0): (0, "", 0)}
+
+    _with_group(test)
+
+
+@pytest.mark.parametrize("somebody_asks", [False, True])
+def test_a_bug_that_keeps_it_from_being_written_is_told_to_who_gathered(
+    somebody_asks: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And to nobody else, though one who asks meanwhile has it written."""
+
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        for offset, each in enumerate(others, 1):
+            _put(each, offset)
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "encode_pairs", None)
+            if somebody_asks:
+                assert await fetch_offsets(desk) == {("t", 0): (0, "", 0)}
+            told = [await _told(each) for each in others]
+        assert told == [(7, [ErrorCode.UNKNOWN_SERVER_ERROR])] * 3
+        assert "3 commits failed" in caplog.text
+        assert await commit(desk, {0: 9}) == [0]
+
+    _with_group(test)
+
+
+def test_what_was_refused_before_keeps_its_own_error() -> None:
+    async def test(desk: Desk, _: list[Desk]) -> None:
+        desk.disk.fail("write", errno.ENOSPC, path="__consumer_offsets")
+        absent = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert await commit(desk, {0: 1, 99: 1}) == [*absent, ErrorCode.NOT_COORDINATOR]
 
     _with_group(test)
 

@@ -66,9 +66,10 @@ def offset_commit(
 
 
 def _failed(response: OffsetCommitResponse, code: ErrorCode) -> OffsetCommitResponse:
+    """Of all that was not refused before."""
     for topic in response.topics:
         for partition in topic.partitions:
-            partition.error_code = code
+            partition.error_code = partition.error_code or code
     return response
 
 

@@ -217,7 +217,9 @@ class Offsets:
         gathered = shard.gathered
         if gathered is None or not gathered.has_room_for(size_bytes):
             shard.write_gathered()
-            gathered = shard.gathered = Gathered(self._write_gathered)
+            gathered = shard.gathered = Gathered(
+                self._write_gathered, shard.journal.batch_bytes_max
+            )
         gathered.size_bytes += size_bytes
         gathered.pairs += encoded
         gathered.records += records

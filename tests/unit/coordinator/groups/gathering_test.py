@@ -123,6 +123,28 @@ def test_no_batch_becomes_too_large_for_the_journal() -> None:
     assert _offset(stage) == 99
 
 
+def test_a_journal_that_takes_little_at_once_gets_what_it_takes() -> None:
+    """max.message.bytes of the topic may be set to anything; each of these would fit by itself."""
+    stage = _stage("g")
+    stage.journal.batch_bytes_max = 1_000
+    batches = [_commit(stage, offset, metadata="m" * 300) for offset in range(6)]
+    stage.shard.write_gathered()
+    assert all(each is not None and each.size_bytes < 1_000 for each in batches)
+    assert stage.journal.batches == [1, 2, 2, 2]
+
+
+def test_a_bug_is_not_told_as_a_success_and_costs_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = _stage("g")
+    gathered = _commit(stage, 5)
+    monkeypatch.setattr(stage.journal, "append", None)  # what is called raises TypeError
+    stage.shard.write_gathered()
+    assert gathered is not None
+    assert (gathered.is_over, gathered.code) == (True, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert _offset(stage) == 0
+
+
 def test_to_decide_without_what_was_gathered_is_a_bug_that_is_noticed() -> None:
     stage = _stage("g")
     _commit(stage, 5)
