@@ -39,7 +39,7 @@ class Machine(Protocol):
 
     kinds: Kinds
     # Of several of these with one key, none of them in a transaction, the last says it all, so that
-    # loading may pass over the others if nothing else stands between.
+    # loading may pass over the others if nothing else stands between, and none is a tombstone.
     straight: Straight
 
     def replay(self, record: JournalRecord, producer_id: int = NO_PRODUCER_ID) -> None:

@@ -34,12 +34,13 @@ class JournalReader:
     """Of one run of whole batches. `steps` is what is to be replayed, in its order.
 
     Of several records outside transactions with one key of a `straight` kind only the last is
-    given, unless something else stands between them.
+    given, unless something else stands between them; and every tombstone, because that ends what
+    such records in transactions wait for, too.
     """
 
     def __init__(self, straight: Container[bytes]) -> None:
         self._straight = straight
-        self._last: dict[bytes, bytes | None] = {}
+        self._last: dict[bytes, bytes] = {}
         self.steps: list[Step] = []
 
     def read(self, data: bytes, from_offset: int) -> int:
@@ -116,7 +117,11 @@ class JournalReader:
 
     def _add(self, key: bytes, value: bytes | None, producer_id: int) -> None:
         if producer_id < 0 and key[:_KIND_BYTES] in self._straight:
-            self._last[key] = value
+            if value is not None:
+                self._last[key] = value
+            else:
+                self._last.pop(key, None)
+                self.steps.append((key, None, producer_id))
         else:
             self._give_last()
             self.steps.append((key, value, producer_id))

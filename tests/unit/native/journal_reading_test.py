@@ -71,7 +71,8 @@ def test_every_record_and_marker_is_there(data: bytes, later: int) -> None:
 
 @given(batches())
 def test_what_is_passed_over_changes_no_outcome(data: bytes) -> None:
-    """The model: the last value per key, and per producer what it wrote before its marker."""
+    """The model: the last value per key, and per producer what it wrote before its marker and
+    nobody has deleted since."""
     reader = JournalReader({b"\0\x01"})
     reader.read(data, 0)
     steps, _ = _expected(data, 0)
@@ -79,16 +80,21 @@ def test_what_is_passed_over_changes_no_outcome(data: bytes) -> None:
     assert _outcome(reader.steps) == _outcome(steps)
 
 
-def _outcome(steps: list[Step]) -> tuple[dict[object, bytes | None], list[object]]:
-    """What each key has at the end, and the rest in its order with the keys known by then."""
+def _outcome(steps: list[Step]) -> tuple[dict[object, bytes | None], list[object], set[object]]:
+    """What each key has at the end, the rest in its order with the keys known by then, and which
+    keys wait in a transaction."""
     last: dict[object, bytes | None] = {}
     story: list[object] = []
+    waiting: set[object] = set()
     for key, value, producer_id in steps:
         if isinstance(key, bytes) and key[:2] == b"\0\x01" and producer_id < 0:
             last[key] = value
+            if value is None:
+                waiting.discard(key)
         else:
             story.append((key, value, producer_id, dict(last)))
-    return last, story
+            waiting.add(key)
+    return last, story, waiting
 
 
 def test_only_the_last_of_a_key_is_given() -> None:

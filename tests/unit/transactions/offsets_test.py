@@ -3,8 +3,13 @@
 import pytest
 
 from runnel.errors import ErrorCode
+from runnel.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from tests.support.asking import create
-from tests.support.asking_groups import fetch_offsets, find
+from tests.support.asking_groups import commit, fetch_offsets, find
 from tests.support.desk import Desk, at_desk
 from tests.support.transactions import FEW, Sender
 
@@ -38,6 +43,28 @@ def test_offsets_count_when_the_transaction_commits(is_new: bool) -> None:
         assert await offset(desk) == 7
         await desk.restart()
         assert await offset(desk) == 7
+
+    at_desk(test, FEW)
+
+
+def test_what_was_deleted_waits_for_no_marker_after_a_restart_either() -> None:
+    """Nor if the partition was committed anew, which makes the tombstone no last word."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await find(desk, "g")
+        sender = Sender(desk)
+        await sender.init()
+        assert await sender.send_offsets({0: 5}) == [0]
+        asked = [OffsetDeleteRequestPartition(partition_index=0)]
+        topic = OffsetDeleteRequestTopic(name="t", partitions=asked)
+        await desk.ask(OffsetDeleteRequest(group_id="g", topics=[topic]))
+        assert await commit(desk, {0: 3}) == [0]
+        for _ in range(2):
+            assert await fetch_offsets(desk, require_stable=True) == {("t", 0): (3, "", 0)}
+            await desk.restart()
+        await sender.commit()
+        assert await offset(desk) == 3
 
     at_desk(test, FEW)
 
