@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -172,7 +172,8 @@ def sql(
                 result = watched.result(statement)
                 rows = 0
                 if result.has_rows:
-                    rows = write(watched.batches(result), result.columns, how, output, limit_rows)
+                    with closing(watched.batches(result)) as batches:  # though `head` has enough
+                        rows = write(batches, result.columns, how, output, limit_rows)
                 for remark in result.notes:
                     note(f"note: {remark}")
                 if stats:

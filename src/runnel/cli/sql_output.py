@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from runnel.cli.output import CommandError, note, show_line, show_texts
+from runnel.query.json_shape import unique
 from runnel.query.result import cells
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # of any type that SQL has
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
             return {str(plain(key)): plain(item) for key, item in value}  # a map
         return [plain(item) for item in value]
+    if hasattr(value, "nanoseconds"):
+        return _interval_text(*value)
     return str(value) if isinstance(value, Decimal | timedelta) else repr(value)
 
 
@@ -148,27 +151,26 @@ def _csv(batches: Batches, columns: Sequence[str], file: IO[bytes]) -> int:
 
 def _json(batches: Batches, columns: Sequence[str], file: IO[bytes]) -> int:
     count = 0
+    names = unique(columns)  # a join has some twice, an object once
     for row in _rows(batches):
-        document = dict(zip(columns, map(plain, row), strict=True))
+        document = dict(zip(names, map(plain, row), strict=True))
         file.write(json.dumps(document, ensure_ascii=False).encode() + b"\n")
         count += 1
     return count
 
 
 def _parquet(batches: Batches, columns: Sequence[str], file: IO[bytes]) -> int:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    names = unique(columns)  # of columns of one name most readers see the first, or fail
     count, writer = 0, None
     try:
         for batch in batches:
+            named = batch.rename_columns(names)
             if writer is None:
-                writer = pq.ParquetWriter(file, batch.schema, compression="zstd")
-            writer.write_batch(batch)
+                writer = pq.ParquetWriter(file, named.schema, compression="zstd")
+            writer.write_batch(named)
             count += batch.num_rows
-        if writer is None:
-            fields = [pa.field(name, pa.null()) for name in columns]
-            writer = pq.ParquetWriter(file, pa.schema(fields))
     finally:
         if writer is not None:
             writer.close()
@@ -182,15 +184,19 @@ def _opened(output: Path | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    beside = output.with_name(f".{output.name}.part")
+    target = output.resolve()  # what a link leads to, not the link
+    is_file = target.is_file() or not target.exists()  # else /dev/stdout, a pipe: never replaced
+    beside = target.with_name(f".{target.name}.part") if is_file else target
     try:
         with beside.open("wb") as file:
             yield file
-        beside.replace(output)
+        if is_file:
+            beside.replace(target)
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror or error}.") from None
     finally:
-        beside.unlink(missing_ok=True)
+        if is_file:
+            beside.unlink(missing_ok=True)
 
 
 def _bytes_text(raw: bytes) -> str:
@@ -198,6 +204,21 @@ def _bytes_text(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02X}" for byte in raw)
+
+
+def _interval_text(months: int, days: int, nanoseconds: int) -> str:
+    """As DuckDB writes an interval: `1 year 2 months 3 days 04:05:06.789`."""
+    years, months = (part if months > 0 else -part for part in divmod(abs(months), 12))
+    units = {"year": years, "month": months, "day": days}
+    parts = [f"{n} {unit}{'' if abs(n) == 1 else 's'}" for unit, n in units.items() if n]
+    seconds, micros = divmod(abs(nanoseconds) // 1000, 1_000_000)
+    if nanoseconds or not parts:
+        sign = "-" if nanoseconds < 0 else ""
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        parts.append(
+            f"{sign}{clock}.{micros:06}".rstrip("0").rstrip(".") if micros else sign + clock
+        )
+    return " ".join(parts)
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,7 @@
 """A statement that runs while a person watches: how far it is, and Ctrl-C that ends it alone."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -31,7 +31,7 @@ class Watched:
         self._started_at = time.perf_counter()
         return self._waited(lambda: self._connection.sql(statement), _nothing)
 
-    def batches(self, result: "Result") -> "Iterator[pa.RecordBatch]":
+    def batches(self, result: "Result") -> "Generator[pa.RecordBatch]":
         """Raises QueryError, KeyboardInterrupt."""
         taken = result.batches()
         with progress("reading", 100) as advance:

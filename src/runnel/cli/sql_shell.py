@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -118,8 +118,8 @@ class Shell:
         result = self._watched.result(text)
         rows = 0
         if result.has_rows:
-            batches = self._watched.batches(result)
-            rows = write(batches, result.columns, self._mode, None, self._limit_rows)
+            with closing(self._watched.batches(result)) as batches:
+                rows = write(batches, result.columns, self._mode, None, self._limit_rows)
         for remark in result.notes:
             note(f"note: {remark}")
         if self._timing:

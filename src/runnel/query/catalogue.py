@@ -52,8 +52,9 @@ class Catalogue:
 
     def renew(self, statement: str) -> None:
         """Before a statement: lake tables that it may name are those of now. Raises QueryError."""
+        written = statement.lower()  # as SQL has names
         for name, path in self._lakes.items():
-            if name in statement:
+            if name.lower() in written:
                 lakes.register(self._duck, name, path)
         for name in self._empty:
             self._duck.execute(f"drop view if exists {name}")

@@ -192,7 +192,8 @@ class Connection:
                 complaint = self._with_place(text, values, error)
                 name = statements.missing_table(complaint)
                 if name is None or name in made or len(made) >= NAMES_MAX:
-                    raise QueryError(complaint.rstrip()) from None
+                    hint = "" if name is None else self._catalogue.hint_of_quotes(text)
+                    raise QueryError(complaint.rstrip() + hint) from None
                 made.add(name)
                 self._catalogue.make(name, complaint)
 

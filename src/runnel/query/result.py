@@ -66,15 +66,23 @@ class Result:
         return list(self._moment.notes)
 
     def batches(self) -> "Iterator[pa.RecordBatch]":
-        """As they come, whatever their number. Raises QueryError."""
+        """As they come, whatever their number; where there is no row, one that tells the types.
+
+        Raises QueryError.
+        """
+        import pyarrow as pa
+
         if not self._has_rows:
             return
-        reader = None
+        reader, is_empty = None, True
         try:
             with self._running():
                 reader = self._taken().to_arrow_reader(BATCH_ROWS)
             while (batch := self._next(reader)) is not None:
+                is_empty = False
                 yield batch
+            if is_empty:
+                yield pa.RecordBatch.from_pylist([], schema=reader.schema)
         finally:
             if reader is not None:
                 reader.close()

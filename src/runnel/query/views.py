@@ -36,6 +36,10 @@ HEADER_MACRO: Final = (
     "create macro header(headers, name) as"
     " try(decode(list_filter(headers, lambda each: each.key = name)[1].value))"
 )
+_WHOLE: Final = frozenset(
+    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+)
+_INTEGER: Final = r"^(-?\d+)(\.0)?$"
 _NESTED: Final = re.compile(r"STRUCT|MAP|UNION|.*[\[\]]", re.DOTALL)
 
 
@@ -81,6 +85,9 @@ def _of_json(column: Column) -> str:
     path = "'" + pointer.replace("'", "''") + "'"
     if column.kind == "VARCHAR":
         return f"try(json_extract_string(value, {path}))"
+    if column.kind in _WHOLE:  # a cast would round 1.5 to 2
+        text = f"regexp_extract(try(json_extract_string(value, {path})), '{_INTEGER}', 1)"
+        return f"try_cast({text} as {column.kind})"
     if column.kind == "JSON":
         return f"try(json_extract(value, {path}))"
     extract = "json_extract" if _NESTED.match(column.kind) else "json_extract_string"
