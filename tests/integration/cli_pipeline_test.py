@@ -22,6 +22,7 @@ decode: {{format: json, schema: "id BIGINT"}}
 to: {{table: lake/{name}}}
 every: 1 minute
 """
+NO_SINGLE_TOPIC = ("lag-history", "replay", "storage")  # kinds that read something else
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,8 @@ def test_a_file_is_written_and_what_it_says_is_good(
     kinds = {row["kind"] for row in runnel("pipeline", "init", "--list", "--json").json}
     assert "table" in kinds
     for kind in sorted(kinds):
-        runnel("pipeline", "init", f"my-{kind}", "--template", kind, "--topic", "my-topic")
+        topic = () if kind in NO_SINGLE_TOPIC else ("--topic", "my-topic")
+        runnel("pipeline", "init", f"my-{kind}", "--template", kind, *topic)
         assert runnel.inside("pipeline", "validate", f"my-{kind}", "--offline").status == 0
     for name in ("table", "dedup"):
         assert "topic: my-topic" in (folder / f"pipelines/my-{name}.yml").read_text()
@@ -68,6 +70,58 @@ def test_a_file_is_written_and_what_it_says_is_good(
     assert "did you mean table?" in refused(runnel, "init", "x", "-t", "tabel").err
     assert "no name for a pipeline" in refused(runnel, "init", "a/b").err
     assert "Did you mean my-table?" in refused(runnel, "run", "my-tabel").err
+
+
+def test_a_file_reads_the_topic_that_was_asked_for_or_is_not_written(
+    runnel: Runnel, folder: Path
+) -> None:
+    runnel("pipeline", "init", "a", "--topic", "NAMES")  # NAME stands for the pipeline's
+    assert "  topic: NAMES " in (folder / "pipelines/a.yml").read_text()
+    runnel("pipeline", "init", "b.yml")
+    assert (folder / "pipelines/b.yml").is_file()
+    assert "Topic name is invalid" in refused(runnel, "init", "c", "--topic", "a: b").err
+    asked = ("c", "--template", "replay", "--topic", "x")
+    assert "reads no single topic" in refused(runnel, "init", *asked).err
+    assert not (folder / "pipelines/c.yml").exists()
+    (folder / "within").mkdir()
+    (folder / "within/pipelines").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder / "within")
+        assert "pipelines is no folder" in refused(runnel, "init", "d").err
+
+
+@pytest.mark.parametrize("content", ["{broken", "[]", '{"version": 1}'])
+def test_state_that_is_damaged_is_told_in_a_line(
+    runnel: Runnel, broker: BrokerProcess, folder: Path, content: str
+) -> None:
+    runnel("topic", "create", f"damaged-{len(content)}")
+    home = write(folder, broker, "orders", f"damaged-{len(content)}")
+    home.folder.mkdir(parents=True)
+    home.status_file.write_text(content)
+    for asked in ("status", "stop"):
+        assert "status.json cannot be read" in refused(runnel, asked, "orders").err
+    home.spec_file.write_text(content)
+    assert "spec.json cannot be read" in refused(runnel, "explain", "orders").err
+    again = ("orders", "--to", "earliest", "--yes")
+    assert "spec.json cannot be read" in refused(runnel, "reset", *again).err
+
+
+def test_a_state_folder_that_cannot_be_is_told_in_a_line(
+    runnel: Runnel, broker: BrokerProcess, folder: Path
+) -> None:
+    runnel("topic", "create", "nowhere")
+    write(folder, broker, "orders", "nowhere")
+    (folder / ".runnel").touch()
+    for asked in (
+        ("status", "orders"),
+        ("stop", "orders"),
+        ("reset", "orders", "--to", "earliest", "--yes"),
+        ("backfill", "orders", "--from", "-7d", "--yes"),
+        ("replay", "orders", "--to", "again"),
+        ("dlq", "replay", "orders"),
+    ):
+        done = refused(runnel, *asked)
+        assert "Not a directory" in done.err and len(done.err.splitlines()) == 1, done
 
 
 def test_mistakes_are_all_said_before_spark_starts(runnel: Runnel, folder: Path) -> None:

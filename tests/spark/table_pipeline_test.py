@@ -97,10 +97,10 @@ def test_a_backfill_adds_what_is_missing_and_dead_letters_are_tried_again(
     assert sorted(row["offset"] for row in rows(upkeep.lake(spec))) == [6, 7, 9]
     send(producer, topic, {"id": 10})  # the stream has yet to read it
     backfilling.check(spec)
-    begun = backfilling.planned(spec, home, 0, None, chunk_records=4)
+    begun = backfilling.planned(spec, home, "--from -7d", 0, None, chunk_records=4)
     assert begun.records == 10
     next(backfilling.run(spec, home, begun, spark, print))  # it is killed after the first chunk
-    resumed = backfilling.planned(spec, home, 0, None, chunk_records=4)
+    resumed = backfilling.planned(spec, home, "--from -7d", 1, None, chunk_records=4)
     assert (resumed.id, resumed.done) == (begun.id, 1)
     chunks = list(backfilling.run(spec, home, resumed, spark, print))
     assert [(chunk.records, chunk.written) for chunk in chunks] == [(4, 2), (2, 0)]

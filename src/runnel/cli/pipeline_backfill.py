@@ -34,7 +34,8 @@ def backfill(
     written = 0
     with failing(spec.name, "backfill"), own.claimed():
         backfilling.check(spec)
-        plan = backfilling.planned(spec, home, from_ms, to_ms, chunk_records)
+        asked = f"--from {from_}" + (f" --to {to}" if to else "")
+        plan = backfilling.planned(spec, home, asked, from_ms, to_ms, chunk_records)
         left = plan.records - plan.records_done
         if plan.done:
             note(f"going on after chunk {plan.done} of {len(plan.chunks)}")

@@ -117,10 +117,10 @@ def replay(
         spec = replace(spec, transform=Transform(sql=sql))
     home = home_of(spec, state_dir)
     notes = home.folder / "notes"
-    notes.mkdir(parents=True, exist_ok=True)
     own = Home(home.folder / "dlq")
     found = dlq.Replayed(0, 0, {})
     with failing(spec.name, "replay of dead letters"), own.claimed():
+        notes.mkdir(exist_ok=True)
         if dlq.kept(spec) is not None:
             with spark_failing(spec), spark_for(spec, own) as spark:
                 found = dlq.replay(spec, spark, notes, note)

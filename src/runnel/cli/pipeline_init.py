@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from runnel.cli.output import CommandError, note, show_json, show_line, show_table
-from runnel.cli.pipeline_files import FOLDER, is_name
+from runnel.cli.pipeline_files import FOLDER, SUFFIXES, is_name
 
 _TOPIC = re.compile(r"^(from:\n(?:[ #].*\n)*? +topic: )\S+", re.MULTILINE)
 
@@ -20,9 +20,12 @@ def show_kinds(*, as_json: bool) -> None:
 
 
 def write(name: str, template: str, topic: str | None, *, force: bool) -> None:
+    from runnel.cluster.topic_names import ensure_legal
     from runnel.config.registry import suggestion
+    from runnel.errors import RunnelError
     from runnel.pipelines import kinds
 
+    name = Path(name).stem if Path(name).suffix in SUFFIXES else name
     if not is_name(name):
         raise CommandError(
             f"{name!r} is no name for a pipeline: up to 80 of a-z, A-Z, 0-9, '.', '_' and '-'."
@@ -31,12 +34,19 @@ def write(name: str, template: str, topic: str | None, *, force: bool) -> None:
         hint = suggestion(template, kinds.KINDS) or "; 'runnel pipeline init --list' shows them"
         raise CommandError(f"there is no kind {template!r}{hint}")
     kind = kinds.find(template)
-    FOLDER.mkdir(exist_ok=True)
     file = FOLDER / f"{name}.yml"
-    text = kind.template
+    text = kind.template.replace("NAME", name)
     if topic is not None:
-        text = _TOPIC.sub(lambda found: found[1] + topic, text, count=1)
-    _written(file, text.replace("NAME", name), force=force)
+        try:
+            ensure_legal(topic)
+        except RunnelError as error:
+            raise CommandError(f"--topic: {error}.") from None
+        text, found = _TOPIC.subn(rf"\g<1>{topic}", text, count=1)
+        if not found:
+            raise CommandError(
+                f"--topic: a {template} pipeline reads no single topic; leave it out."
+            )
+    _written(file, text, force=force)
     if kind.python:
         _written(FOLDER / "transforms.py", kind.python, force=force)
     show_line(f"wrote {file}")
@@ -45,9 +55,12 @@ def write(name: str, template: str, topic: str | None, *, force: bool) -> None:
 
 def _written(file: Path, content: str, *, force: bool) -> None:
     try:
+        file.parent.mkdir(exist_ok=True)
         with file.open("w" if force else "x", encoding="utf-8") as opened:
             opened.write(content)
-    except FileExistsError:
+    except FileExistsError as error:
+        if error.filename != str(file):
+            raise CommandError(f"{error.filename} is no folder.") from None
         raise CommandError(f"{file} is there already; --force writes over it.") from None
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}.") from None

@@ -30,7 +30,9 @@ def replay(
 
     table, home, name, its_broker = _table(given, state_dir)
     times = time_of("--from", from_), time_of("--until", until)
-    asked = Replay(table, bootstrap or its_broker, topic, *times, rate, keep_partitions)
+    where = bootstrap or its_broker
+    written = f"{from_} {until}"
+    asked = Replay(table, where, topic, *times, rate, keep_partitions, written)
     stopping = False
 
     def stop(*_: object) -> None:

@@ -40,6 +40,8 @@ def reset(given: str, to: str, state_dir: Path | None, *, yes: bool, as_json: bo
         raise CommandError(f"--to {to}: {error}") from None
     except SourceError as error:
         raise CommandError(str(error), EXIT_FAILED) from None
+    except OSError as error:  # of the folder of its state
+        raise CommandError(f"{error.filename}: {error.strerror}.", EXIT_FAILED) from None
     if not as_json:
         show_line(f"reset {spec.name}: the next run begins there")
 

@@ -19,7 +19,7 @@ WATCH_S = 1.0
 
 def show_all(state_dir: Path | None, *, as_json: bool) -> None:
     found = [light(file) for file in all_files()]
-    rows = [(each, _status(each, state_dir)) for each in found]
+    rows = [(each, status_of(each, state_dir)) for each in found]
     if as_json:
         show_json([_document(each, status) for each, status in rows])
         return
@@ -47,7 +47,7 @@ def show(given: str | None, state_dir: Path | None, *, watch: bool, as_json: boo
 
 
 def _show(file: "Light", state_dir: Path | None, *, as_json: bool) -> None:
-    status = _status(file, state_dir)
+    status = status_of(file, state_dir)
     if as_json:
         show_json(_document(file, status))
         return
@@ -72,7 +72,8 @@ def _again_and_again(look: Any, *, as_json: bool) -> None:  # noqa: ANN401  # a 
         time.sleep(WATCH_S)
 
 
-def _status(file: "Light", state_dir: Path | None) -> "Status | None":
+def status_of(file: "Light", state_dir: Path | None) -> "Status | None":
+    """None where it has never run. Raises CommandError."""
     from runnel.pipelines import status as statuses
 
     try:
@@ -92,9 +93,11 @@ def _document(file: "Light", status: "Status | None") -> dict[str, Any]:
 
 
 def _row(file: "Light", status: "Status | None") -> list[Cell]:
+    from runnel.pipelines.units import counted
+
     about: list[Cell] = [file.name, file.kind, file.source, file.to, file.every]
     if file.mistakes:
-        return [*about, f"{file.mistakes} mistakes in the file", "", None, None]
+        return [*about, f"{counted(file.mistakes, 'mistake')} in the file", "", None, None]
     if status is None:
         return [*about, "never run", "", None, None]
     ago = duration_text(max(0.0, time.time() - status.updated_at))

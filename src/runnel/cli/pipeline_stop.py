@@ -6,17 +6,15 @@ import time
 from pathlib import Path
 
 from runnel.cli.output import EXIT_FAILED, CommandError, show_line
-from runnel.cli.pipeline_files import find, home_of, light
+from runnel.cli.pipeline_files import find, light
+from runnel.cli.pipeline_state import status_of
 
 POLL_S = 0.1
 
 
 def stop(given: str, state_dir: Path | None, *, force: bool, timeout_s: float) -> None:
-    from runnel.pipelines import status as statuses
-
     file = light(find(given))
-    home = home_of(file, state_dir)
-    status = statuses.read(home)
+    status = status_of(file, state_dir)
     if status is None or not status.is_active or status.pid is None:
         show_line(f"{file.name} is not running")
         return
@@ -35,5 +33,5 @@ def stop(given: str, state_dir: Path | None, *, force: bool, timeout_s: float) -
                 EXIT_FAILED,
             )
         time.sleep(POLL_S)
-    after = statuses.read(home)
+    after = status_of(file, state_dir)
     show_line(f"{file.name} {'killed' if force or after is None else after.state}")

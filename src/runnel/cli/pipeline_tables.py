@@ -64,6 +64,10 @@ def failing(name: str, what: str) -> Iterator[None]:
         raise CommandError(f"{error}.") from None
     except (SourceError, ReplayError) as error:
         raise CommandError(f"{error}.", EXIT_FAILED) from None
+    except BrokenPipeError:  # of who reads our output: no failure
+        raise
+    except OSError as error:  # of the folder of its state: no room, no right to write
+        raise CommandError(f"{error.filename}: {error.strerror}.", EXIT_FAILED) from None
 
 
 @contextmanager

@@ -79,19 +79,21 @@ def check(spec: Spec) -> None:
         )
 
 
-def planned(spec: Spec, home: Home, from_ms: int, to_ms: int | None, chunk_records: int) -> Plan:
+def planned(
+    spec: Spec, home: Home, asked: str, from_ms: int, to_ms: int | None, chunk_records: int
+) -> Plan:
     """What is left of one that was not finished, or a new one.
 
-    Raises BackfillError, SourceError.
+    `asked` has the times as they were written: `-7d` is another time whenever it is read, and the
+    same command goes on. Raises BackfillError, SourceError.
     """
-    asked = f"{from_ms} {to_ms}"
     file = home.folder / "backfill" / NOTE
     if file.exists():
         found = Plan(**json.loads(file.read_text()))
         if found.asked != asked:
             raise BackfillError(
-                f"another backfill was begun and not finished ({found.asked}, times in ms): do it"
-                f" first, or delete {file}"
+                f"another backfill was begun and not finished ({found.asked}): do it first, or"
+                f" delete {file}"
             )
         return found
     plan = Plan(uuid.uuid4().hex[:12], asked, _chunks(spec, home, from_ms, to_ms, chunk_records))

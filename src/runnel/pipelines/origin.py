@@ -41,6 +41,8 @@ def read(home: Home) -> Origin:
     """Raises OriginError for what a newer Runnel has written."""
     try:
         document = json.loads(home.spec_file.read_text())
+        if not isinstance(document, dict):
+            raise ValueError("not a mapping")
     except FileNotFoundError:
         return Origin()
     except ValueError as error:
@@ -53,7 +55,12 @@ def read(home: Home) -> Origin:
             f"{home.folder} was written by a newer Runnel (version {version}, this one knows"
             f" {VERSION}): run it with that one, or reset it"
         )
-    return Origin(document["generation"], document["start"], document["spec"])
+    try:
+        return Origin(document["generation"], document["start"], document["spec"])
+    except KeyError as error:
+        raise OriginError(
+            f"{home.spec_file} cannot be read: it has no {error}; restore or delete it"
+        ) from None
 
 
 def write(home: Home, origin: Origin) -> None:

@@ -46,6 +46,11 @@ class Replay:
     until_ms: int | None = None
     rows_per_second: float = 0.0  # 0: as fast as it goes
     keeps_partitions: bool = False
+    written: str = ""  # the times as the user wrote them: `-2h` is another time with each start
+
+    @property
+    def asked(self) -> str:
+        return f"{self.table.table} {self.written or f'{self.from_ms} {self.until_ms}'}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class _Plan:
     topic: str
     asked: str
     files: tuple[tuple[str, int, tuple[str | None, ...]], ...]
+    from_ms: int | None = None  # what the times meant when it began
+    until_ms: int | None = None
 
 
 class Replayer:
@@ -141,14 +148,14 @@ class Replayer:
                     row -= batch.num_rows
                     continue
                 part, row = batch.slice(row), 0
-                yield from records(part, shape, self._replay.from_ms, self._replay.until_ms)
+                yield from records(part, shape, self._plan.from_ms, self._plan.until_ms)
 
     def _read(self) -> _Plan | None:
         try:
             plan = _Plan(**json.loads(self._file.read_text()))
         except FileNotFoundError:
             return None
-        if (plan.topic, plan.asked) != (self._replay.topic, _asked(self._replay)):
+        if (plan.topic, plan.asked) != (self._replay.topic, self._replay.asked):
             raise TableError(
                 f"a replay to {plan.topic} was begun and not finished: do that first, with the"
                 f" options that it had, or delete {self._file}"
@@ -157,7 +164,8 @@ class Replayer:
 
     def _make(self, kept: Kept) -> _Plan:
         files = tuple((file.path, file.size_bytes, file.values) for file in kept.files)
-        plan = _Plan(uuid.uuid4().hex[:12], self._replay.topic, _asked(self._replay), files)
+        asked, id_ = self._replay, uuid.uuid4().hex[:12]
+        plan = _Plan(id_, asked.topic, asked.asked, files, asked.from_ms, asked.until_ms)
         part = self._file.with_suffix(".part")
         part.parent.mkdir(parents=True, exist_ok=True)
         part.write_text(json.dumps(asdict(plan)))
@@ -281,10 +289,6 @@ class _Sink:
                 done.result(PATIENCE_S)
             except Exception:  # noqa: BLE001  # whatever a broker says to it
                 return
-
-
-def _asked(replay: Replay) -> str:
-    return f"{replay.table.table} {replay.from_ms} {replay.until_ms}"
 
 
 def _row_count(file: KeptFile) -> int:

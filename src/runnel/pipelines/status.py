@@ -84,6 +84,8 @@ def read(home: Home) -> Status | None:
             raise ValueError("not a mapping")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StatusError(f"{home.status_file} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise StatusError(f"{home.status_file} cannot be read: {error}; delete it") from None
     version = document.get("version")
@@ -95,7 +97,10 @@ def read(home: Home) -> Status | None:
     known = {name: document[name] for name in Status.__dataclass_fields__ if name in document}
     if "skipped" in known:
         known["skipped"] = tuple(known["skipped"])
-    return Status(**known).seen()
+    try:
+        return Status(**known).seen()
+    except TypeError:
+        raise StatusError(f"{home.status_file} cannot be read: no status; delete it") from None
 
 
 class StatusError(Exception):

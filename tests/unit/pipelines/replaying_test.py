@@ -82,6 +82,20 @@ def replayer(
     return Replayer(Replay(options, bootstrap, topic, *times), folder / "notes", lambda: False)
 
 
+def test_a_time_that_was_counted_from_now_means_the_same_when_it_goes_on(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    create(bootstrap, "relative")
+    table(tmp_path / "t", 0, 4)
+    options = lake_options.parse({"table": str(tmp_path / "t")})
+    begun_ms = int(AT.timestamp() * 1000)
+    for later_ms in (0, 120_000):  # killed before it sent anything, and started two minutes later
+        from_ms = begun_ms + 60_000 + later_ms
+        asked = Replay(options, bootstrap, "relative", from_ms, written="-2h None")
+        again = Replayer(asked, tmp_path / "notes", lambda: False)
+    assert again.turn(60).rows == 3
+
+
 def create(bootstrap: str, topic: str) -> None:
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic

@@ -67,6 +67,7 @@ def build(run: Run) -> Flow:
             _time(spec, "until"),
             spec.options.number("rate"),
             spec.options.flag("keep_partitions"),
+            written=" ".join(spec.options.text(name) or "None" for name in ("from", "until")),
         ),
         run.notes,
         run.is_stopping,
