@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, NamedTuple
 from runnel.broker.journal import PartitionJournal, partition_of
 from runnel.broker.journal_loading import load
 from runnel.broker.partition import Partition
+from runnel.broker.settling import is_decided
 from runnel.broker.topics import Topics
 from runnel.broker.waiting import Parked, Waiting
 from runnel.cluster.topics import NewTopic
@@ -200,19 +201,16 @@ class Coordinators(Generic[M]):
     def _answered(self, shard: Shard[Any], deferred: Deferred[Any]) -> None:
         if not deferred.waiters:
             return
-        if shard.is_settled(deferred.after_offset):
+        after_offset = deferred.after_offset
+        if is_decided(shard, after_offset):
             self._waiting.moved(deferred)
             return
 
         def attempt(final: bool) -> bool | None:
-            is_over = final or not shard.is_open or shard.is_settled(deferred.after_offset)
-            return True if is_over else None
+            return final or is_decided(shard, after_offset) or None
 
         def wake(_is_over: bool) -> None:
-            if shard.is_open:
-                self._answered(shard, deferred)  # as long as somebody waits for it
-            elif deferred.waiters:
-                self._waiting.moved(deferred)
+            self._answered(shard, deferred)  # as long as somebody waits for it
 
         self._waiting.park(Parked([partition_of(shard)], SETTLE_TIMEOUT_MS, attempt), wake)
 

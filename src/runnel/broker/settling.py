@@ -23,7 +23,8 @@ def settle(
 ) -> R | Parked[R]:
     """The answer, if all that was written before it is committed already; else it is parked.
 
-    `failed` makes the answer for a shard that was closed meanwhile, or did not commit in time.
+    `failed` makes the answer for a shard that was closed meanwhile or whose log went offline, or
+    that did not commit in time.
     """
     if isinstance(result, Deferred):
         return _settle_later(shards[0], result, failed)
@@ -33,17 +34,18 @@ def settle(
     else:
         return result
     ends = [(shard, shard.journal.end_offset) for shard in shards]
-    if not all(shard.is_open for shard in shards):
-        return failed(ErrorCode.NOT_COORDINATOR)  # while the answer was made
     response: R = result
 
     def attempt(final: bool) -> R | None:
-        if not all(shard.is_open for shard, _ in ends):
+        if any(_is_lost(shard, end) for shard, end in ends):
             return failed(ErrorCode.NOT_COORDINATOR)
         if all(shard.is_settled(end) for shard, end in ends):
             return response
         return failed(ErrorCode.COORDINATOR_NOT_AVAILABLE) if final else None
 
+    now = attempt(False)
+    if now is not None:
+        return now
     return Parked([partition_of(shard) for shard in shards], timeout_ms, attempt)
 
 
@@ -54,11 +56,22 @@ def is_settled(shard: Shard[Any]) -> bool:
     return journal.committed_offset >= journal.end_offset
 
 
+def is_decided(shard: Shard[Any], offset: int) -> bool:
+    """Whether what was written before that offset is committed, or never will be here."""
+    return _is_lost(shard, offset) or shard.is_settled(offset)
+
+
+def _is_lost(shard: Shard[Any], offset: int) -> bool:
+    if not shard.is_open:
+        return True
+    return partition_of(shard).log.offline is not None and not shard.is_settled(offset)
+
+
 def _settle_later(
     shard: Shard[Any], deferred: Deferred[R], failed: Callable[[ErrorCode], R]
 ) -> R | Parked[R]:
     def attempt(final: bool) -> R | None:
-        if not shard.is_open:
+        if _is_lost(shard, deferred.after_offset):
             return failed(ErrorCode.NOT_COORDINATOR)
         if deferred.response is not None and shard.is_settled(deferred.after_offset):
             return deferred.response

@@ -1,5 +1,7 @@
 """The classic protocol at the desk: every version of its requests, as frames."""
 
+import errno
+
 import pytest
 
 from runnel.client.raw import decode_reply, encode_frame
@@ -86,6 +88,23 @@ def test_every_version_joins_syncs_beats_and_leaves() -> None:
             assert all(each.error_code == 0 for each in left.members)
 
     at_desk(test, AT_ONCE)
+
+
+def test_who_waits_for_a_disk_that_fails_is_told_so_and_not_left_waiting() -> None:
+    """The assignment was written, and the fsync that it waits for goes wrong."""
+
+    async def test(desk: Desk) -> None:
+        await find(desk)
+        member_id = await join(desk, 9)
+        desk.disk.fail("sync", errno.EIO, path="__consumer_offsets")
+        began_ms = desk.clock.monotonic_ms()
+        synced = await desk.ask(sync_request(member_id, 1))
+        assert (synced.error_code, synced.assignment) == (ErrorCode.NOT_COORDINATOR, b"")
+        beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=member_id)
+        assert (await desk.ask(beat)).error_code == ErrorCode.NOT_COORDINATOR
+        assert desk.clock.monotonic_ms() - began_ms < 1_000
+
+    at_desk(test, AT_ONCE | {"runnel.durability": "ack"})
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.JOIN_GROUP))

@@ -147,6 +147,19 @@ def test_a_disk_that_refuses_is_told_to_all_and_nothing_has_changed() -> None:
     _with_group(test)
 
 
+def test_an_fsync_that_fails_is_told_at_once() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        desk.disk.fail("sync", errno.EIO, path="__consumer_offsets")
+        began_ms = desk.clock.monotonic_ms()
+        for offset, each in enumerate(others, 1):
+            _put(each, offset)
+        refused = (7, [ErrorCode.NOT_COORDINATOR])
+        assert [await _told(each) for each in others] == [refused] * 3
+        assert desk.clock.monotonic_ms() - began_ms < 1_000
+
+    _with_group(test, SYNCED)
+
+
 @pytest.mark.parametrize("somebody_asks", [False, True])
 def test_a_bug_that_keeps_it_from_being_written_is_told_to_who_gathered(
     somebody_asks: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

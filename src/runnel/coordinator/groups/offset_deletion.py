@@ -9,6 +9,7 @@ from runnel.coordinator.groups.offset_records import OffsetRecord
 from runnel.coordinator.runtime import NO_PRODUCER_ID
 from runnel.errors import ErrorCode
 from runnel.native.journal_batch import offset_key
+from runnel.wire.batch import HEADER_SIZE
 from runnel.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponsePartition,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
 
 TOMBSTONES_PER_BATCH: Final = 1000
-BATCH_BYTES_MAX: Final = 500_000  # half of what a journal takes: names of groups may be long
+BATCH_BYTES_MAX: Final = 500_000  # half of what most journals take: names of groups may be long
 RECORD_BYTES: Final = 20  # of a tombstone in its batch, without its key
 
 
@@ -78,13 +79,14 @@ def delete_group(machine: "GroupMachine", group_id: str) -> Iterator[None]:
 
 def write_tombstones(machine: "GroupMachine", records: Sequence[OffsetRecord]) -> None:
     """In batches that are not too large for the journal. Raises RunnelError."""
-    first, room_bytes = 0, BATCH_BYTES_MAX
+    bytes_max = min(BATCH_BYTES_MAX, machine.shard.journal.batch_bytes_max - HEADER_SIZE)
+    first, room_bytes = 0, bytes_max
     keys = [offset_key(group, topic, index) for group, topic, index, _ in records]
     for at, key in enumerate(keys):
         size_bytes = len(key) + RECORD_BYTES
         if at > first and (size_bytes > room_bytes or at - first == TOMBSTONES_PER_BATCH):
             _write(machine, records[first:at], keys[first:at])
-            first, room_bytes = at, BATCH_BYTES_MAX
+            first, room_bytes = at, bytes_max
         room_bytes -= size_bytes
     _write(machine, records[first:], keys[first:])
 

@@ -14,11 +14,20 @@ from tests.support.shards import GroupStage
 JOURNAL_BYTES_MAX = 1_000_000  # about Kafka's default of max.message.bytes
 
 
-@pytest.mark.parametrize("group_id", ["g", "g" * 20_000, "\U0001f600" * 8_000])
+@pytest.mark.parametrize(
+    ("group_id", "bytes_max"),
+    [
+        ("g", JOURNAL_BYTES_MAX),
+        ("g" * 20_000, JOURNAL_BYTES_MAX),
+        ("\U0001f600" * 8_000, JOURNAL_BYTES_MAX),
+        ("g", 1_000),
+    ],
+)
 def test_a_group_with_a_long_name_and_many_offsets_can_be_deleted(
-    group_id: str, monkeypatch: pytest.MonkeyPatch
+    group_id: str, bytes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = GroupStage()
+    stage.journal.batch_bytes_max = bytes_max
     for index in range(1_200):
         key = OffsetCommitKey(group=group_id, topic="t", partition=index)
         stage.shard.write([JournalRecord(key, OffsetCommitValue(offset=1), 4)])
@@ -27,7 +36,7 @@ def test_a_group_with_a_long_name_and_many_offsets_can_be_deleted(
     def bounded(
         records: Sequence[tuple[bytes, bytes | None]], producer_id: int, producer_epoch: int
     ) -> None:
-        if sum(len(key) + 20 for key, _ in records) > JOURNAL_BYTES_MAX:
+        if sum(len(key) + 20 for key, _ in records) > bytes_max:
             raise RunnelError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
         append(records, producer_id, producer_epoch)
 
