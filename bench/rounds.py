@@ -41,11 +41,14 @@ class Rounds:
         self._targets = targets
         self._scale = scale
         self._alone = alone
+        self._round = 0
 
     def run(self, cells: Sequence[Cell], count: int) -> None:
-        plan = [self._turns(cells, number) for number in range(1, count + 1)]
+        """May be called again: the rounds that follow are added to those there are."""
+        plan = [self._turns(cells, is_first=not index) for index in range(count)]
         with shown([_step(*pair) for turns in plan for pair in turns]) as progress:
-            for number, turns in enumerate(plan, start=1):
+            for turns in plan:
+                self._round = number = self._round + 1
                 for cell, target in turns:
                     step = _step(cell, target)
                     with progress.step(step, f"round {number}, {': '.join(step)}"):
@@ -56,8 +59,8 @@ class Rounds:
                         step = target.name, goals.MEMORY
                         self.attempt(step, number, partial(self._weigh, target, target.pid, number))
 
-    def _turns(self, cells: Sequence[Cell], number: int) -> list[tuple[Cell, Target]]:
-        wanted = [cell for cell in cells if cell.is_repeated or number == 1]
+    def _turns(self, cells: Sequence[Cell], *, is_first: bool) -> list[tuple[Cell, Target]]:
+        wanted = [cell for cell in cells if cell.is_repeated or is_first]
         return [
             (cell, target)
             for cell, target in product(wanted, self._targets)

@@ -5,7 +5,8 @@
     python -m bench.run --only fetch       some cells; --reference, --subject, --column: others
 
 Targets take turns within a round, so that what the machine does to one it does to the other.
-Figures are medians of the rounds; MB/s are millions of bytes per second. The exit status is 1 if a
+Figures are medians of the rounds; MB/s are millions of bytes per second. Cells that missed a must
+are given as many rounds again, and the median of all counts (ADR 48). The exit status is 1 if a
 goal's must is missed, 2 if the run itself failed. All that it started has ended when it ends.
 """
 
@@ -85,6 +86,10 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
     loaded = [*targets, stack.enter_context(sink.running())]
     rounds = Rounds(loaded, scale, alone=targets[1].name if options.quick else None)
     rounds.run(cells, count)
+    if again := _missed(cells, targets, rounds):
+        _say(f"missed, so {count} rounds more of: {', '.join(c.measures[0].name for c in again)}")
+        rounds.run(again, count)
+    facts["again"] = [measure.name for cell in again for measure in cell.measures]
     return facts, _judged(targets, rounds, scale)
 
 
@@ -95,6 +100,14 @@ def _folder(stack: ExitStack) -> Path:
     stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
     tempfile.tempdir = folder
     return Path(folder)
+
+
+def _missed(cells: Sequence[Cell], targets: Sequence[Target], rounds: Rounds) -> list[Cell]:
+    """Those that a missed must is about: what is compared, and what it is compared with."""
+    reference, subject = (report.medians(rounds.rows, target.name) for target in targets[:2])
+    missed = [verdict.goal for verdict in goals.judge(reference, subject) if not verdict.met]
+    names = {name for goal in missed for name in (goal.measure, goal.base)}
+    return [cell for cell in cells if any(measure.name in names for measure in cell.measures)]
 
 
 def _judged(targets: Sequence[Target], rounds: Rounds, scale: Scale) -> Outcome:
@@ -134,6 +147,9 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
     print()
     for line in outcome.trust:
         print(line)
+    if again := facts["again"]:
+        assert isinstance(again, list)
+        print(f"missed at first, so that twice the rounds count: {', '.join(again)}")
     for failure in outcome.failures:
         print(f"FAILED in round {failure.round}, {failure.target}: {failure.cell}: {failure.why}")
     missed = [verdict for verdict in outcome.verdicts if not verdict.met]

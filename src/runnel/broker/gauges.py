@@ -8,7 +8,7 @@ work in between.
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from runnel.broker.coordinator_gauges import GroupGauges, TransactionGauges
@@ -30,7 +30,8 @@ if TYPE_CHECKING:  # a start without groups or transactions need not pay for the
 _log = logging.getLogger(__name__)
 TICK_S: Final = 1.0
 REST_S: Final = 60.0  # after a failure
-SWEPT_PER_TICK: Final = 1000
+SWEPT_PER_TICK: Final = 1000  # while partitions come or go
+SWEPT_WHEN_SETTLED: Final = 200  # what moves is told at once: the rest is retention, and can wait
 AT_ONCE: Final = 25  # some microseconds each
 DISKS_EVERY_S: Final = 10.0  # they are asked how full they are
 
@@ -60,7 +61,8 @@ class Gauges:
         self._groups = GroupGauges(metrics, names, groups)
         self._transactions = TransactionGauges(metrics, transactions)
         self._dirs = DirGauges(metrics, names)
-        self._sweep = self._all()
+        self._partition_sweep = _Sweep(self._partitions.sweep)
+        self._coordinator_sweep = _Sweep(self._of_coordinators)
 
     async def run(self) -> None:
         """As long as the broker. A disk that does not answer holds up nothing else."""
@@ -71,7 +73,6 @@ class Gauges:
                     await self.refresh()
                 except Exception:  # noqa: BLE001  # our own bug: no client is to pay for it
                     _log.exception("the exporter is not told of everything")
-                    self._sweep = self._all()
                     await asyncio.sleep(REST_S)
                 await asyncio.sleep(TICK_S)
 
@@ -85,24 +86,34 @@ class Gauges:
         moved = self._flusher.moved | self._flusher.touched
         self._flusher.moved.clear()
         await _in_steps(self._partitions.refresh_each(moved))
-        await _in_steps(self._next_of_all())
+        settled = self._partitions.is_settled
+        count = SWEPT_WHEN_SETTLED if settled else SWEPT_PER_TICK
+        await _in_steps(self._partition_sweep.next(count))
+        await _in_steps(self._coordinator_sweep.next(SWEPT_PER_TICK))
         await self._partitions.look_for_oldest(self._workers)
         self._metrics.slots[Slot.REQUESTS_PARKED_NOW] = self._waiting.parked_count()
 
-    def _next_of_all(self) -> Iterator[None]:
-        """At the end of a round the next tick begins another."""
-        for _ in range(SWEPT_PER_TICK):
-            try:
-                next(self._sweep)
-            except StopIteration:
-                self._sweep = self._all()
-                return
-            yield
-
-    def _all(self) -> Iterator[None]:
-        yield from self._partitions.sweep()
+    def _of_coordinators(self) -> Iterator[None]:
         yield from self._groups.sweep()
         yield from self._transactions.sweep()
+
+
+class _Sweep:
+    """Round after round over all there is, a part of one at each tick."""
+
+    def __init__(self, begin: Callable[[], Iterator[None]]) -> None:
+        self._begin = begin
+        self._round = begin()
+
+    def next(self, count: int) -> Iterator[None]:
+        """At the end of a round, or after a failure, the next tick begins another."""
+        for _ in range(count):
+            try:
+                next(self._round)
+            except StopIteration:
+                self._round = self._begin()
+                return
+            yield
 
 
 async def _in_steps(work: Iterator[None]) -> None:

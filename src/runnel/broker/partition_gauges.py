@@ -27,6 +27,12 @@ class PartitionGauges:
         self._dirs: dict[str, int] = {}
         self._unknown: dict[Segment, Partition] = {}  # whose first batch nobody has looked at
 
+    @property
+    def is_settled(self) -> bool:
+        """Every partition there is has its row, and there is no other row."""
+        left_out = self._metrics.slots[Slot.PARTITIONS_LEFT_OUT]
+        return len(self._rows) + left_out == len(self._partitions)
+
     def refresh_each(self, partitions: Iterable[Partition]) -> Iterator[None]:
         for partition in partitions:
             self._refresh(partition)

@@ -22,6 +22,7 @@ T = TypeVar("T")
 READ_WHOLE_MAX_BYTES = 256 << 20
 RELEASED_SHARE = 4  # of the open files, a quarter goes when descriptors run out
 PROBE_EVERY_BYTES = 512 << 10
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 AHEAD_FACTOR, AHEAD_BYTES_MAX = 4, 4 << 20  # of a warming: who reads on finds the next in memory
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # missing if Python was built on an old system
 _ONE_BYTE: Final = [bytearray(1)]
@@ -71,15 +72,23 @@ class OsFile:
         return self.read_at(position, size) if position + count >= self.size() else None
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Looks at the first byte of every `PROBE_EVERY_BYTES`, and at the last of all."""
+        """Looks at a byte of every `PROBE_EVERY_BYTES`, and at both ends.
+
+        The pages at the ends may have come with their other half, when somebody read what is before
+        or behind this; so the pages next to them are looked at too.
+        """
         if not self._tells_cached:
             return True
-        fd, end = self._fd, position + size
+        fd, last = self._fd, position + size - 1
         try:
-            while position < end:
-                os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
-                position += PROBE_EVERY_BYTES
-            os.preadv(fd, _ONE_BYTE, end - 1, _NOWAIT)
+            os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
+            os.preadv(fd, _ONE_BYTE, last, _NOWAIT)
+            if size > 2 * PAGE_BYTES:
+                os.preadv(fd, _ONE_BYTE, last - PAGE_BYTES, _NOWAIT)
+                position += PAGE_BYTES
+                while position < last:
+                    os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
+                    position += PROBE_EVERY_BYTES
         except BlockingIOError:
             return False
         except OSError as error:

@@ -37,6 +37,15 @@ def test_targets_take_turns(rounds: Rounds) -> None:
     assert not rounds.failures
 
 
+def test_rounds_are_added_to_those_there_are(rounds: Rounds) -> None:
+    seen: list[str] = []
+    once = cell("a", seen)._replace(is_repeated=False)
+    rounds.run([once, cell("b", seen)], 2)
+    rounds.run([once], 2)
+    assert [text for text in seen if text.endswith("a")] == ["kafka: a", "runnel os: a"] * 2
+    assert [row.round for row in rounds.rows if row.measure == "a"] == [1, 1, 3, 3]
+
+
 def test_a_failure_is_noted_and_the_run_goes_on(rounds: Rounds) -> None:
     rounds.run([cell("a", [], fails_on="kafka"), cell("b", [])], 1)
     assert [failure[:3] for failure in rounds.failures] == [("kafka", "a", 1)]

@@ -4,6 +4,8 @@ import pytest
 
 from runnel.broker import gauges
 from runnel.broker.gauges import Gauges
+from runnel.broker.partition import Partition
+from runnel.broker.partition_gauges import PartitionGauges
 from runnel.exporter.layout import FILE_BYTES, PARTITIONS, PartitionRow, Slot
 from runnel.exporter.reading import Snapshot
 from runnel.metrics import Metrics
@@ -112,6 +114,32 @@ def test_what_was_written_to_comes_first_and_the_rest_in_turn(
         for _ in range(4):
             await told.refresh()
         assert len(rows(metrics)) == 35
+
+    at_desk(test)
+
+
+def test_once_all_are_told_of_the_rest_is_looked_at_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gauges, "SWEPT_PER_TICK", 100)
+    monkeypatch.setattr(gauges, "SWEPT_WHEN_SETTLED", 5)
+
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=35)
+        metrics, told = gauges_of(desk)
+        await told.refresh()
+        assert len(rows(metrics)) == 35
+        swept: list[object] = []
+        refresh = PartitionGauges._refresh
+
+        def counted(self: PartitionGauges, partition: Partition) -> bool:
+            swept.append(partition)
+            return refresh(self, partition)
+
+        monkeypatch.setattr(PartitionGauges, "_refresh", counted)
+        desk.broker._services.flusher.touched.clear()
+        await told.refresh()
+        assert len(swept) == 5
 
     at_desk(test)
 

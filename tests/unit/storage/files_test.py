@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runnel.ports import Disk
-from runnel.storage.files import MemoryDisk, OpenFiles, OsDisk, write_all
+from runnel.ports import Disk, File
+from runnel.storage.files import PAGE_BYTES, MemoryDisk, OpenFiles, OsDisk, write_all
 from tests.simulated.disk import SimDisk
 
 
@@ -143,22 +143,41 @@ def test_evicted_bytes_are_cold_until_warmed(tmp_path: Path) -> None:
     data = os.urandom(size)
     write_all(file, 0, data)
     assert file.is_cached(0, size)
-
-    def is_cold(look: Callable[[], bool]) -> bool:
-        """Evict first, each time: to look makes the kernel read. Pages in use elsewhere stay."""
-        for _ in range(100):
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            if look():
-                return True
-            time.sleep(0.05)
-        return False
-
-    assert is_cold(lambda: file.read_cached(0, 100) is None)
-    assert is_cold(lambda: not file.is_cached(size - (1 << 20), 1 << 20))
+    assert _is_cold(file, lambda: file.read_cached(0, 100) is None)
+    assert _is_cold(file, lambda: not file.is_cached(size - (1 << 20), 1 << 20))
     file.warm(0, size)
     assert file.is_cached(0, size)
     assert file.read_cached(0, size) == data
+
+
+def test_pages_that_came_with_the_neighbours_do_not_make_a_slice_warm(tmp_path: Path) -> None:
+    disk, path = OsDisk(), str(tmp_path / "a")
+    file = disk.open(path, create=True)
+    if not disk.tells_cached(path):
+        pytest.skip("the file system of the test does not tell what is cached")
+    write_all(file, 0, os.urandom(64 * PAGE_BYTES))
+    first, last = 10 * PAGE_BYTES + 100, 20 * PAGE_BYTES + 100
+
+    def has_only_its_ends() -> bool:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        os.pread(file.fileno(), 1, first)
+        os.pread(file.fileno(), 1, last)
+        return not file.is_cached(first, last + 1 - first)
+
+    assert _is_cold(file, has_only_its_ends)
+    file.warm(first, last + 1 - first)
+    assert file.is_cached(first, last + 1 - first)
+
+
+def _is_cold(file: File, look: Callable[[], bool]) -> bool:
+    """Evict first, each time: to look makes the kernel read. Pages in use elsewhere stay."""
+    for _ in range(100):
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if look():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_a_file_system_that_does_not_tell_counts_as_cached(tmp_path: Path) -> None:
