@@ -8,10 +8,13 @@ are of one plain type, else text. Texts stay texts, also those that look like a 
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from runnel.arrow.json_values import without_halves
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_DEPTH: Final = 32
+OPENED_MAX: Final = 5_000  # braces and brackets of one value: Arrow's types overflow the stack
 _INT64_MAX: Final = (1 << 63) - 1
 
 
@@ -27,7 +30,7 @@ def inferred(values: "pa.Array") -> "pa.DataType":
         if raw is None:
             continue
         try:
-            value = json.loads(raw)
+            value = without_halves(json.loads(raw), raw)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
@@ -83,6 +86,8 @@ def _at_once(values: "pa.Array") -> "pa.DataType | None":
     from runnel.arrow.decoding_json import json_lines
 
     lines = json_lines(pc.drop_null(values)) if len(values) > values.null_count else None
+    if lines is not None and _most_opened(values) > OPENED_MAX:
+        return None
     if lines is None:
         return pa.struct([]) if len(values) == values.null_count else None
     options = pj.ReadOptions(use_threads=False, block_size=lines.size + 1)
@@ -90,17 +95,28 @@ def _at_once(values: "pa.Array") -> "pa.DataType | None":
         schema = pj.read_json(pa.BufferReader(lines), read_options=options).schema
     except pa.ArrowException:
         return None
-    return _plain(pa.struct(list(schema)))
+    return _plain(pa.struct(list(schema)), 0)
 
 
-def _plain(type_: "pa.DataType") -> "pa.DataType":
+def _most_opened(values: "pa.Array") -> int:
+    """How deep a value may be nested at most."""
+    import pyarrow.compute as pc
+
+    opened = pc.add(pc.count_substring(values, "{"), pc.count_substring(values, "["))
+    most: int = pc.max(opened).as_py()
+    return most
+
+
+def _plain(type_: "pa.DataType", depth: int) -> "pa.DataType":
     import pyarrow as pa
     from pyarrow import types
 
+    if types.is_nested(type_) and depth >= MAX_DEPTH:
+        return pa.string()
     if types.is_struct(type_):
-        return pa.struct([pa.field(field.name, _plain(field.type)) for field in type_])
+        return pa.struct([pa.field(field.name, _plain(field.type, depth + 1)) for field in type_])
     if types.is_list(type_):
-        return _list(_plain(type_.value_type))
+        return _list(_plain(type_.value_type, depth + 1))
     return pa.string() if types.is_temporal(type_) else type_
 
 

@@ -6,6 +6,7 @@ record counts as bad all the same. Times without a zone are in UTC.
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -25,6 +26,7 @@ _NOT_NUMBERS: Final = {
     **dict.fromkeys(("-Infinity", "-INF"), float("-inf")),
 }
 _SHOWN_CHARACTERS: Final = 60
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # or one of two
 
 
 class _Number(float):
@@ -38,10 +40,27 @@ class _Number(float):
         return made
 
 
+def without_halves(value: Any, raw: bytes) -> Any:  # noqa: ANN401  # whatever JSON has
+    """The value of these bytes with `?`, as Spark has it, for each half of a surrogate pair.
+
+    JSON may escape one alone, as where a text was cut within an emoji; no column takes it.
+    """
+    return _whole(value) if _HALF.search(raw) else value
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_whole(name): _whole(item) for name, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
+
+
 def parsed(raw: bytes) -> Any:  # noqa: ANN401  # whatever JSON has
     """Raises ValueError, also for bytes that are not one whole JSON value."""
     try:
-        return json.loads(raw.decode(errors="replace"), parse_float=_Number)
+        value = json.loads(raw.decode(errors="replace"), parse_float=_Number)
+        return without_halves(value, raw)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
@@ -58,9 +77,12 @@ def row_converter(schema: "StructType") -> Callable[[bytes], tuple[dict[str, Any
         except ValueError as error:
             return {}, f"not JSON: {error}"
         misfits: Misfits = []
-        if not isinstance(value, dict):
-            return {}, f"not a JSON object but {_shown(value)}"
-        return convert(value, "", misfits), "; ".join(misfits)
+        try:
+            if not isinstance(value, dict):
+                return {}, f"not a JSON object but {_shown(value)}"
+            return convert(value, "", misfits), "; ".join(misfits)
+        except RecursionError:  # to write it takes more than to read it did
+            return {}, "not JSON: it is nested too deep"
 
     return converted
 

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from runnel.arrow.json_values import without_halves
 from runnel.pipelines.changes import DELETE, TOMBSTONE, UPSERT, Change, Order
 
 ENVELOPES: Final = ("debezium", "plain")
@@ -110,6 +111,9 @@ def all_changes(
         except BadChangeError as error:
             bad[number] = str(error)
             continue
+        except RecursionError:
+            bad[number] = "it is nested too deep"
+            continue
         if isinstance(found, str):
             left_out[found] = left_out.get(found, 0) + 1
         else:
@@ -119,7 +123,7 @@ def all_changes(
 
 def _object(raw: bytes, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(raw)
+        found = without_halves(json.loads(raw), raw)
     except (ValueError, RecursionError) as error:
         raise BadChangeError(f"its {what} is not JSON: {error}") from None
     if not isinstance(found, dict):
@@ -140,7 +144,7 @@ def _unwrapped(value: dict[str, Any]) -> "tuple[dict[str, Any], Sequence[Any]]":
 
 def _key_fields(key: bytes) -> Any:  # noqa: ANN401  # an object, or one value
     try:
-        found = json.loads(key)
+        found = without_halves(json.loads(key), key)
     except (ValueError, RecursionError):
         return key.decode(errors="replace")
     if isinstance(found, dict):
@@ -169,14 +173,20 @@ def _sortable(value: Any) -> str:  # noqa: ANN401  # a number or a text
     return text.zfill(_WIDTH) if text.isdecimal() else text
 
 
-def _typed(row: dict[str, Any], fields: Sequence[Any], side: str) -> dict[str, Any]:
+def _typed(row: dict[str, Any], fields: Any, side: str) -> dict[str, Any]:  # noqa: ANN401
     """The row with its numbers as what the schema says they are."""
     if side:
-        fields = next((f.get("fields") or () for f in fields if f.get("field") == side), ())
-    names = {field.get("field"): field for field in fields if isinstance(field, dict)}
-    if not any(field.get("name") in _MEANINGS for field in names.values()):
+        inner = (f.get("fields") for f in _objects(fields) if f.get("field") == side)
+        fields = next(inner, None)
+    names = {str(field.get("field")): field for field in _objects(fields)}
+    if not any(str(field.get("name")) in _MEANINGS for field in names.values()):
         return row
     return {name: _meant(value, names.get(name)) for name, value in row.items()}
+
+
+def _objects(found: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Of a list; nothing where a schema has something else there."""
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _meant(value: Any, field: Mapping[str, Any] | None) -> Any:  # noqa: ANN401
@@ -185,7 +195,7 @@ def _meant(value: Any, field: Mapping[str, Any] | None) -> Any:  # noqa: ANN401
         return value
     try:
         return convert(value, field)
-    except (ValueError, TypeError, OverflowError, KeyError) as error:
+    except (ValueError, TypeError, ArithmeticError, KeyError) as error:
         raise BadChangeError(f"{field.get('field')} is no {field.get('name')}: {error}") from None
 
 

@@ -62,9 +62,9 @@ class Catalogue:
 
     def make(self, name: str, complaint: str) -> None:
         """The relation that a statement names. Raises QueryError, SourceError, ReadError."""
-        if "/" in name and lakes.is_table(name):
-            self._lakes[name] = name
+        if "/" in name:  # no topic has that in its name
             lakes.register(self._duck, name, name)
+            self._lakes[name] = name
             return
         topic = self._found(name)
         if topic is None:

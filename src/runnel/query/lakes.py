@@ -19,10 +19,6 @@ ICEBERG_CATALOG: Final = "catalog.db"  # beside a table that Runnel's own sink m
 KINDS: Final = "a Delta, Iceberg or Parquet table"
 
 
-def is_table(path: str) -> bool:
-    return kind_of(Path(path)) is not None
-
-
 def kind_of(folder: Path) -> str | None:
     if (folder / DELTA_LOG).is_dir():
         return "delta"
@@ -47,7 +43,8 @@ def register(duck: "DuckDBPyConnection", name: str, path: str) -> None:
             duck.execute(f"create or replace view {quoted(name)} as {_parquet(place)}")
         else:
             there = "is no table" if place.exists() else "is not there"
-            raise QueryError(f"--lake {name}={path}: {path} {there}; name the folder of {KINDS}")
+            option = "" if name == path else f"--lake {name}={path}: "
+            raise QueryError(f"{option}{path} {there}; name the folder of {KINDS}")
     except ImportError as error:
         raise MissingExtraError(
             f"{name} is {kind}, which needs {error.name}: pip install 'runnel[sql]'"

@@ -78,6 +78,36 @@ def test_what_is_no_change_says_why(key: bytes | None, value: bytes, why: str) -
         DEBEZIUM.change(key, value, 0)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(1, [1], [[]], ["x"], [{"field": "after", "fields": 1}]),
+        [{"field": "after", "fields": [{"field": [], "name": {}}]}],
+        [{"field": "after", "fields": [{"field": "id", "name": ["x"], "parameters": 1}]}],
+    ],
+)
+def test_a_schema_that_is_none_says_nothing(fields: Any) -> None:  # noqa: ANN401
+    value = {"schema": {"fields": fields}, "payload": {"op": "c", "after": {"id": 1}}}
+    found = change_of(Reader("debezium"), b'{"id": 1}', json.dumps(value).encode())
+    assert json.loads(found.row) == {"id": 1}
+
+
+def test_odd_texts_and_depths_are_taken_or_bad_and_never_raise() -> None:
+    deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
+    scale = {"field": "d", "name": "org.apache.kafka.connect.data.Decimal"}
+    scale |= {"parameters": {"scale": "-99999999999999999999"}}
+    far = {"schema": {"fields": [scale]}, "payload": {"d": "YQ=="}}
+    records = [
+        (b'{"id": 1}', rb'{"a": "cut \ud83d"}', 0),
+        (b'{"id": 1}', deep, 1),
+        (deep, b'{"a": 1}', 2),
+        (b'{"id": 1}', json.dumps(far).encode(), 3),
+    ]
+    changes, bad, _ = all_changes(Reader("plain"), records)
+    assert json.loads(changes[0].row)["a"] == "cut ?"
+    assert {1, 3} <= set(bad)
+
+
 def test_truncates_and_messages_are_left_out_and_counted() -> None:
     records = [(None, envelope(op, None), n) for n, op in enumerate("ttm")]
     changes, bad, left_out = all_changes(DEBEZIUM, records)

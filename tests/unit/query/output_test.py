@@ -103,3 +103,8 @@ def test_a_lake_is_found_whatever_its_case(sql: Runnel, tmp_path: Path) -> None:
     sql("sql", "select 5 as n", "-o", str(tmp_path / "t.parquet"))
     asked = ("select n from MyTable", "--lake", f"mytable={tmp_path / 't.parquet'}", "--json")
     assert sql("sql", *asked).json == {"n": 5}
+
+
+def test_a_folder_that_is_no_table_is_not_taken_for_a_topic(sql: Runnel, tmp_path: Path) -> None:
+    found = sql.inside("sql", f'select * from "{tmp_path}/nowhere"')
+    assert found.status == 2 and "nowhere is not there; name the folder of a Delta" in found.err

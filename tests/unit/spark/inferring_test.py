@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from runnel.arrow.inferring import inferred, known_only, merged
+from runnel.arrow.inferring import MAX_DEPTH, inferred, known_only, merged
 
 VALUES = [
     {"id": 1, "at": "2026-01-31T12:00:00Z", "who": {"name": "ann"}, "tags": ["a"], "x": None},
@@ -38,6 +38,13 @@ def test_what_does_not_go_together_is_text() -> None:
     assert fields([b'{"a":1}', b'{"a":"x"}']) == {"a": pa.string()}
     assert fields([b'{"a":{"b":1}}', b'{"a":[1]}']) == {"a": pa.string()}
     assert fields([b'{"a":123456789012345678901234567890}', b'{"a":"x"}']) == {"a": pa.string()}
+
+
+def test_names_and_depths_that_no_column_has() -> None:
+    assert fields([rb'{"a\ud800": 1}']) == {"a?": pa.int64()}
+    for depth in (600, 100_000):  # at once and one by one
+        found = inferred(pa.array([b'{"a":' * depth + b"1" + b"}" * depth], pa.binary()))
+        assert str(found).count("struct") <= MAX_DEPTH
 
 
 def test_nothing_is_known_of_nothing() -> None:

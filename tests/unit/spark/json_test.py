@@ -114,6 +114,24 @@ def test_a_number_is_a_time_in_seconds() -> None:
     assert one("t TIMESTAMP", b'{"t":86400}')[0]["t"].isoformat() == "1970-01-02T00:00:00+00:00"
 
 
+def test_half_of_a_surrogate_pair_is_a_question_mark_as_spark_has_it() -> None:
+    half = rb'"a\ud800 \ud83d\ude00"'
+    assert one("s STRING", b'{"s": %b}' % half) == ({"s": "a? \U0001f600"}, "")
+    assert one("s STRING", b'{"s": [%b]}' % half)[0] == {"s": '["a? \U0001f600"]'}
+    assert one("m MAP<STRING, STRING>", b'{"m": {%b: "x"}}' % half)[1] == ""
+    _, why = one("n BIGINT", b'{"n": %b}' % half)
+    assert why == 'n is "a? \U0001f600", not bigint'
+    assert one("s STRING", rb'{"s": "\\ud800"}') == ({"s": "\\ud800"}, "")
+
+
+@pytest.mark.parametrize("depth", [600, 5_000, 100_000])
+def test_what_is_nested_too_deep_to_be_text_is_bad(depth: int) -> None:
+    for opened, closed in ((b'{"s":', b"}"), (b"[", b"]")):
+        value = b'{"s":' + opened * depth + b"1" + closed * depth + b"}"
+        rows, bad = decoded("s STRING, t STRUCT<a: INT>", [value, b'{"s": "good"}'])
+        assert rows[1]["s"] == "good" and set(bad) <= {0}
+
+
 def test_whatever_it_is_a_string_has_its_text() -> None:
     row, why = one("s STRING", b'{"s":{"a":[1,2.50,"x",null,true]}}')
     assert (row["s"], why) == ('{"a":[1,2.50,"x",null,true]}', "")
