@@ -86,8 +86,8 @@ class Corpus:
             last: deque[LogRecord] = deque(maxlen=keep)
             for records in self._source.records(partition, Span(start, end), needle):
                 last.extend(record for record in records if filters.found(record) is not None)
-            yield from reversed(last)
             advance(end - start)
+            yield from reversed(last)
             end, size = start, min(2 * size, SCANNED_MAX)
 
     def before(self, partition: int, offset: int, count: int) -> list[LogRecord]:

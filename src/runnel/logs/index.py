@@ -94,6 +94,10 @@ class Index:
         self.folder = root / topic
 
     @property
+    def _rebuild(self) -> str:
+        return f"run `runnel logs index {self.topic} --rebuild`"
+
+    @property
     def exists(self) -> bool:
         return (self.folder / LIST).exists()
 
@@ -104,12 +108,17 @@ class Index:
             document = json.loads(path.read_bytes())
         except FileNotFoundError:
             return Listed(self.topic)
-        except (ValueError, OSError) as error:
-            raise LogIndexError(f"{path} cannot be read ({error}): {_REBUILD}") from None
-        if document.get("format") != FORMAT:
-            raise LogIndexError(f"{path} is of another version of Runnel: {_REBUILD}")
-        rows = [SegmentInfo(**row) for row in document["segments"]]
-        return Listed(document["topic"], document["topic_id"], tuple(rows), document["batches"])
+        except OSError as error:
+            raise LogIndexError(f"{path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise LogIndexError(f"{path} cannot be read ({error}): {self._rebuild}") from None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise LogIndexError(f"{path} is of another version of Runnel: {self._rebuild}")
+        try:
+            rows = [SegmentInfo(**row) for row in document["segments"]]
+            return Listed(document["topic"], document["topic_id"], tuple(rows), document["batches"])
+        except (KeyError, TypeError) as error:
+            raise LogIndexError(f"{path} is damaged ({error}): {self._rebuild}") from None
 
     def commit(
         self,
@@ -157,7 +166,7 @@ class Index:
         if topic_id and listed.topic_id and topic_id != listed.topic_id:
             raise LogIndexError(
                 f"{self.folder} is the index of an earlier topic {self.topic}, which was deleted:"
-                f" {_REBUILD}"
+                f" {self._rebuild}"
             )
 
     def expire(self, log_starts: Mapping[int, int]) -> int:
@@ -230,9 +239,6 @@ class Index:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-_REBUILD: Final = "run `runnel logs index --rebuild`"
 
 
 def _place(info: SegmentInfo) -> tuple[int, int]:

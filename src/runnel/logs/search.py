@@ -10,6 +10,7 @@ from runnel.logs.corpus import Advance, Corpus, Piece
 from runnel.logs.filters import Filters, LogRecord
 from runnel.logs.index import Index
 from runnel.logs.lines import Line, parsed
+from runnel.logs.segment import LogIndexError
 from runnel.logs.topics import Source
 
 TRIES: Final = 3  # a segment may be merged away between looking into the list and into the file
@@ -47,12 +48,18 @@ def search(
     `context` is how many lines before and after each are wanted as well. Raises LogIndexError,
     and what the source raises.
     """
-    for _ in range(TRIES - 1):
+    gone: FileNotFoundError | None = None
+    for _ in range(TRIES):
         try:
             return _searched(filters, index, source, limit, context, advance)
-        except FileNotFoundError:
-            continue
-    return _searched(filters, index, source, limit, context, advance)
+        except FileNotFoundError as error:
+            if index is None:
+                raise
+            gone = error
+    assert index is not None, "else there is no segment to be gone"
+    raise LogIndexError(
+        f"{gone} is gone: run `runnel logs index {index.topic} --rebuild`"
+    ) from gone
 
 
 def _searched(

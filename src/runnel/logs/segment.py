@@ -265,7 +265,8 @@ class Segment:
 
     def _damaged(self, error: Exception) -> LogIndexError:
         return LogIndexError(
-            f"{self._path} is damaged ({error}): run `runnel logs index --rebuild`"
+            f"{self._path} is damaged ({error}): run `runnel logs index {self._path.parent.name}"
+            " --rebuild`"
         )
 
 

@@ -25,7 +25,7 @@ NOTE: Final = "columns.json"
 COLUMNS_MAX: Final = 1000
 NO_FIELD: Final = "_ STRING"
 """To read JSON by where nothing is known yet: whether it is an object at all."""
-_FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]|^$")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x1f ,;{}()=]|^$")
 """What names of columns in Delta and Parquet may not have."""
 
 

@@ -5,6 +5,7 @@ that differ in case only are one column to SQL: the later ones get a number.
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,7 @@ FIELDS_MAX: Final = 500  # more are not columns but a table by themselves
 OBJECTS_SHARE: Final = 0.9  # of the values, from which on a topic is one of objects
 DEPTH_MAX: Final = 8  # what is nested deeper stays JSON
 _INT64: Final = range(-(1 << 63), 1 << 63)
+_NO_NAME: Final = re.compile("[\x00\ud800-\udfff]")  # has what no statement can have
 
 
 class Column(NamedTuple):
@@ -26,6 +28,7 @@ def json_columns(values: Sequence[bytes]) -> list[Column] | None:
     if not objects or len(objects) < OBJECTS_SHARE * len(values):
         return None
     names = list(dict.fromkeys(name for found in objects for name in found))
+    names = [name for name in names if not _NO_NAME.search(name)]
     if not 0 < len(names) <= FIELDS_MAX:
         return None
     kinds = [_kind([found[name] for found in objects if name in found], 0) for name in names]
@@ -80,7 +83,8 @@ def _kind(values: Sequence[Any], depth: int) -> str:
 def _struct(objects: Sequence[dict[str, Any]], depth: int) -> str:
     names = list(dict.fromkeys(name for found in objects for name in found))
     are_apart = len({name.lower() for name in names}) == len(names)
-    if not 0 < len(names) <= FIELDS_MAX or not are_apart:
+    are_names = not any(map(_NO_NAME.search, names))
+    if not 0 < len(names) <= FIELDS_MAX or not (are_apart and are_names):
         return "JSON"
     inner = [
         _kind([found[name] for found in objects if name in found], depth + 1) for name in names

@@ -271,14 +271,22 @@ def test_an_index_of_another_topic_or_version(tmp_path: Path) -> None:
     (index.folder / "index.json").write_text('{"format": 99}')
     with pytest.raises(LogIndexError, match="another version"):
         index.listed()
-    (index.folder / "index.json").write_text("{")
-    with pytest.raises(LogIndexError, match="--rebuild"):
-        index.listed()
+    for damaged in ("{", "[]", '{"format": 1}', '{"format": 1, "segments": [{}]}'):
+        (index.folder / "index.json").write_text(damaged)
+        with pytest.raises(LogIndexError, match="logs index logs --rebuild"):
+            index.listed()
+    (tmp_path / "file").touch()
+    with pytest.raises(LogIndexError, match=r"Not a directory$"):
+        Index(tmp_path / "file", "logs").listed()
 
 
 def test_a_damaged_segment_is_named(tmp_path: Path) -> None:
     records, index = lines(3000), Index(tmp_path, "logs")
     (info,) = index.commit([indexed(index, records, 0, 3000)])
+    (index.folder / info.file).rename(tmp_path / "away")
+    with pytest.raises(LogIndexError, match=rf"{info.file} is gone: .*logs index logs --rebuild"):
+        search(Filters(), index=index, source=None, limit=1)
+    (tmp_path / "away").rename(index.folder / info.file)
     path = index.folder / info.file
     data = bytearray(path.read_bytes())
     data[16384:] = bytes(len(data) - 16384)

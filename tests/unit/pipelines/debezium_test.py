@@ -94,8 +94,8 @@ def test_a_schema_that_is_none_says_nothing(fields: Any) -> None:  # noqa: ANN40
 
 def test_odd_texts_and_depths_are_taken_or_bad_and_never_raise() -> None:
     deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
-    scale = {"field": "d", "name": "org.apache.kafka.connect.data.Decimal"}
-    scale |= {"parameters": {"scale": "-99999999999999999999"}}
+    scale: dict[str, Any] = {"field": "d", "name": "org.apache.kafka.connect.data.Decimal"}
+    scale["parameters"] = {"scale": "-99999999999999999999"}
     far = {"schema": {"fields": [scale]}, "payload": {"d": "YQ=="}}
     records = [
         (b'{"id": 1}', rb'{"a": "cut \ud83d"}', 0),

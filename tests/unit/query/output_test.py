@@ -24,11 +24,14 @@ def broker() -> Iterator[RunnelBroker]:
     with RunnelBroker() as running:
         running.create_topic("orders")
         running.create_topic("shop.eu.lines")
+        running.create_topic("odd")
         producer = Producer({"bootstrap.servers": running.bootstrap_servers, "log_level": 0})
         odd = ["1.5", "2.0", "1e1", '"7"', "12345678901234567", "-3"]
         for written in [*["0"] * SAMPLED, *odd, *["0"] * SAMPLED]:
             producer.produce("orders", f'{{"n": {written}}}')
         producer.produce("shop.eu.lines", b"line")
+        producer.produce("odd", rb'{"\ud800": 1, "in": {"\ud800": 2}, "id": 3}')
+        producer.produce("odd", rb'{"a\u0000b": 4, "in": {"c": 5}, "d\"e": 6, "id": 7}')
         assert producer.flush(30) == 0
         yield running
 
@@ -108,3 +111,8 @@ def test_a_lake_is_found_whatever_its_case(sql: Runnel, tmp_path: Path) -> None:
 def test_a_folder_that_is_no_table_is_not_taken_for_a_topic(sql: Runnel, tmp_path: Path) -> None:
     found = sql.inside("sql", f'select * from "{tmp_path}/nowhere"')
     assert found.status == 2 and "nowhere is not there; name the folder of a Delta" in found.err
+
+
+def test_names_that_sql_cannot_have_hide_no_others(sql: Runnel) -> None:
+    found = sql("sql", "select * exclude (timestamp) from odd where offset = 1", "--json").json
+    assert (found["id"], found['d"e'], found["in"]) == (7, 6, '{"c":5}')
