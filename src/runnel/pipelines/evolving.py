@@ -6,7 +6,7 @@ that is repeated is read in the same way.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -85,18 +85,16 @@ class Columns:
         known = known_only(found)
         if known is None:
             return
-        names = {field.name.lower(): field.name for field in self._known}
         fields = {field.name: field.type for field in self._known}
         added = []
-        for field in known:
+        for field in self._named(known, self._known):
             if field.name in fields:
                 grown = _grown(fields[field.name], field.type)
                 if grown != fields[field.name]:
                     added.append(field.name)
                 fields[field.name] = grown
-            elif self._is_column(field.name, names):
+            else:
                 fields[field.name] = field.type
-                names[field.name.lower()] = field.name
                 added.append(field.name)
         if not added:
             return
@@ -111,16 +109,33 @@ class Columns:
         shown = [f"{column_name(name)} ({_ddl(fields[name])})" for name in added]
         self._tell(f"new columns: {', '.join(shown)}")
 
-    def _is_column(self, name: str, names: dict[str, str]) -> bool:
-        """Else it is left out, and told once."""
-        twin = names.get(name.lower())
-        if twin is None and not _FORBIDDEN.search(name):
-            return True
+    def _named(
+        self, found: "pa.DataType", known: "pa.DataType", path: str = ""
+    ) -> "Iterator[pa.Field]":
+        """Of the fields of a struct those that are columns of another, or can become some."""
+        import pyarrow as pa
+
+        types = {field.name: field.type for field in known}
+        names = {name.lower(): name for name in types}
+        for field in found:
+            twin = names.setdefault(field.name.lower(), field.name)
+            if field.name not in types and (twin != field.name or _FORBIDDEN.search(field.name)):
+                self._leave_out(path + field.name, twin if twin != field.name else "")
+            elif pa.types.is_struct(field.type):
+                before = types.get(field.name, pa.null())
+                within = before if pa.types.is_struct(before) else pa.struct([])
+                inner = list(self._named(field.type, within, f"{path}{field.name}."))
+                if inner:
+                    yield pa.field(field.name, pa.struct(inner))
+            else:
+                yield field
+
+    def _leave_out(self, name: str, twin: str) -> None:
+        """Told once."""
         if name not in self._left_out and len(self._left_out) < self._most:
             self._left_out.add(name)
             why = f"{twin} is a column already" if twin else "that is no name for a column"
             self._tell(f"field {name!r} is left out: {why}")
-        return False
 
     def _remembered(self) -> "pa.DataType | None":
         from pyspark.sql.types import StructType

@@ -33,7 +33,7 @@ _DISK_WORDS: Final = re.compile(
 )
 _DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PYTHON_ERROR: Final = re.compile(
-    r"^(?:pyspark\.errors\.exceptions\.\w+\.)?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt))"
+    r"^(?:pyspark\.errors\.exceptions\.\w+\.)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception|Interrupt))"
     r"(?:: (.*))?$",
     re.MULTILINE,
 )

@@ -258,6 +258,12 @@ runnel.arrow.errors.OptionError: unknown option subscibe; did you mean subscribe
     failure = classify(SPEC, RuntimeError(text))
     assert failure.sort == MISTAKE
     assert failure.text == "unknown option subscibe; did you mean subscribe?"
+    plain = """[FOREACH_BATCH_USER_FUNCTION_ERROR] Traceback (most recent call last):
+pyspark.errors.exceptions.captured.AnalysisException: [X] Failed: Traceback (most recent call last):
+  File "transforms.py", line 3, in change
+Exception: no such customer
+ SQLSTATE: 38000"""
+    assert classify(SPEC, RuntimeError(plain)).text == "Exception: no such customer"
     lost = TableError("table has batch 4 of query orders from another checkpoint")
     assert "'runnel pipeline reset orders --to WHERE'" in classify(SPEC, lost).text
     wrapped = RuntimeError("java.io.IOException: No space left on device\n\tat java.base/x")
