@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROWS_PER_BATCH = 700
+READ = {
+    "maxOffsetsPerTrigger": str(ROWS_PER_BATCH),
+    # Segment files outlive a broker: read through it, some rows at a time, so that it dies between.
+    "readMode": "broker",
+    "kafka.max.partition.fetch.bytes": "2000",
+}
 
 
 def main(servers: str, topic: str, table: str, format_: str, mode: str, checkpoint: str) -> None:
@@ -34,7 +40,7 @@ def main(servers: str, topic: str, table: str, format_: str, mode: str, checkpoi
                 bootstrap=servers,
                 table_format=format_,
                 checkpoint=checkpoint,
-                options={"maxOffsetsPerTrigger": str(ROWS_PER_BATCH)},
+                options=READ,
             )
         else:
             query = _through_spark(spark, servers, topic, table, format_, checkpoint)
@@ -54,7 +60,7 @@ def _through_spark(
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", ROWS_PER_BATCH)
+        .options(**READ)
         .option("queryId", f"{topic}-to-table")
         .load()
     )
