@@ -171,13 +171,15 @@ def _chunks(
 
 def _ranges(spec: Spec, from_ms: int, to_ms: int | None) -> dict[TopicPartition, tuple[int, int]]:
     from runnel.pipelines.reading import source_options
+    from runnel.pipelines.spec import Decode
     from runnel.spark.reads.assignment import assignment
     from runnel.spark.reads.logs import open_logs
     from runnel.spark.reads.options import stream_options
     from runnel.spark.reads.resolving import resolve
 
     def options_at(ms: int) -> Any:  # noqa: ANN401  # SourceOptions
-        asked = replace(spec, source=replace(spec.source, start=f"@{ms}"))
+        source = replace(spec.source, start=f"@{ms}")
+        asked = replace(spec, source=source, decode=Decode())  # no value is looked at
         return stream_options(source_options(asked, spec.name))
 
     options = options_at(from_ms)

@@ -25,7 +25,8 @@ _MISTAKES: Final = (
 _OUR_OWN: Final = ("SourceError", "SinkError", "ReadError")  # say all that there is to say
 _PASSING_WORDS: Final = re.compile(
     r"UnansweredError|UnreachableError|GoneError|no broker answers|Connection refused|"
-    r"Connection reset|Broken pipe|[Tt]imed out|TimeoutError|Python worker|CANNOT_OPEN_SOCKET|"
+    r"Connection reset|Broken pipe|[Tt]imed out|TimeoutError|CANNOT_OPEN_SOCKET|"
+    r"(?<!thrown from the )Python worker|"  # what is thrown there is of the transform
     r"crashed|NOT_LEADER|COORDINATOR_NOT_AVAILABLE|LEADER_NOT_AVAILABLE",
 )
 _DISK_WORDS: Final = re.compile(

@@ -13,7 +13,7 @@ import pytest
 
 from runnel.pipelines import origin, runner, status
 from runnel.pipelines.checkpoint import Reached, reached
-from runnel.pipelines.failures import DISK, MISTAKE, PipelineError, classify
+from runnel.pipelines.failures import DISK, MISTAKE, PASSING, UNKNOWN, PipelineError, classify
 from runnel.pipelines.home import HISTORY_LINES_MAX, BusyError, Home
 from runnel.pipelines.kind import Flow, Kind, Report, Run, Turn, Turns
 from runnel.pipelines.measuring import Batch
@@ -264,6 +264,10 @@ pyspark.errors.exceptions.captured.AnalysisException: [X] Failed: Traceback (mos
 Exception: no such customer
  SQLSTATE: 38000"""
     assert classify(SPEC, RuntimeError(plain)).text == "Exception: no such customer"
+    thrown = f"An exception was thrown from the Python worker: {plain}"
+    assert classify(SPEC, RuntimeError(thrown)).sort == UNKNOWN
+    died = RuntimeError("Python worker exited unexpectedly (crashed)")
+    assert classify(SPEC, died).sort == PASSING
     lost = TableError("table has batch 4 of query orders from another checkpoint")
     assert "'runnel pipeline reset orders --to WHERE'" in classify(SPEC, lost).text
     wrapped = RuntimeError("java.io.IOException: No space left on device\n\tat java.base/x")
