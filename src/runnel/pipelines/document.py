@@ -72,12 +72,15 @@ def parse(text: str, environ: Mapping[str, str] | None = None) -> Document:
         return _broken(Fault(Mark(1, 1), "the file is larger than 1 MiB"))
     try:
         composed = yaml.compose(text, Loader=yaml.SafeLoader)
+        if composed is not None:
+            reader = _Reader(document, os.environ if environ is None else environ)
+            document.root = reader.node(composed)
+    except RecursionError:  # or an alias stands for what it is in
+        return _broken(Fault(Mark(1, 1), "it is nested too deep"))
     except yaml.MarkedYAMLError as error:
         return _broken(_syntax(error))
     except yaml.YAMLError as error:  # characters that no YAML may have
-        return _broken(Fault(Mark(1, 1), f"not YAML: {error}"))
-    if composed is not None:
-        document.root = _Reader(document, os.environ if environ is None else environ).node(composed)
+        return _broken(Fault(Mark(1, 1), f"not YAML: {str(error).partition(chr(10))[0]}"))
     return document
 
 

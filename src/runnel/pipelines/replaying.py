@@ -98,6 +98,7 @@ class Replayer:
         """Some of the rows. Raises ReplayError, TableError."""
         if self._sink is None:
             self._sink = _Sink(self._replay, self._plan.id)
+            self._remember()  # only now: a topic that is not there begins nothing
             self._done = self._sink.position
         until = time.monotonic() + seconds
         sent = 0
@@ -165,12 +166,13 @@ class Replayer:
     def _make(self, kept: Kept) -> _Plan:
         files = tuple((file.path, file.size_bytes, file.values) for file in kept.files)
         asked, id_ = self._replay, uuid.uuid4().hex[:12]
-        plan = _Plan(id_, asked.topic, asked.asked, files, asked.from_ms, asked.until_ms)
+        return _Plan(id_, asked.topic, asked.asked, files, asked.from_ms, asked.until_ms)
+
+    def _remember(self) -> None:
         part = self._file.with_suffix(".part")
         part.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(asdict(plan)))
+        part.write_text(json.dumps(asdict(self._plan)))
         part.replace(self._file)
-        return plan
 
 
 class _Sink:

@@ -22,6 +22,7 @@ ON_DATA_LOSS: Final = ("stop", "skip")
 MODES: Final = ("append", "complete")
 RETRIES: Final = 10
 RETRIES_MAX: Final = 1_000_000
+CORES_MAX: Final = 4096
 
 
 def source_of(section: Section, root: Path, bootstrap: str) -> Source:
@@ -120,7 +121,7 @@ def every_in(top: Section) -> Every:
 
 def spark_of(section: Section) -> OnSpark:
     cores = section.text("cores")
-    if cores and not (cores.isdecimal() and 0 < int(cores) <= 4096):
+    if cores and not 0 < _count(cores) <= CORES_MAX:
         section.complain("cores", f"spark.cores: {cores!r} is not a number of cores")
         cores = ""
     conf = section.mapping("conf")
@@ -139,10 +140,15 @@ def spark_of(section: Section) -> OnSpark:
 
 def retries_in(top: Section) -> int:
     text = top.text("retries", str(RETRIES))
-    if not (text.isdecimal() and int(text) <= RETRIES_MAX):
+    if not 0 <= _count(text) <= RETRIES_MAX:
         top.complain("retries", f"retries: {text!r} is not a whole number up to {RETRIES_MAX}")
         return RETRIES
     return int(text)
+
+
+def _count(text: str) -> int:
+    """-1 for what is none. Python itself refuses numbers of thousands of digits."""
+    return int(text) if text.isdecimal() and len(text) < 20 else -1
 
 
 def _path(text: str, root: Path) -> str:

@@ -4,6 +4,7 @@ import datetime
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +89,11 @@ def test_a_time_that_was_counted_from_now_means_the_same_when_it_goes_on(
     create(bootstrap, "relative")
     table(tmp_path / "t", 0, 4)
     options = lake_options.parse({"table": str(tmp_path / "t")})
-    begun_ms = int(AT.timestamp() * 1000)
-    for later_ms in (0, 120_000):  # killed before it sent anything, and started two minutes later
-        from_ms = begun_ms + 60_000 + later_ms
-        asked = Replay(options, bootstrap, "relative", from_ms, written="-2h None")
-        again = Replayer(asked, tmp_path / "notes", lambda: False)
-    assert again.turn(60).rows == 3
+    begun_ms = int(AT.timestamp() * 1000) + 60_000
+    first = Replay(options, bootstrap, "relative", begun_ms, None, 1.0, written="-2h None")
+    assert Replayer(first, tmp_path / "notes", lambda: True).turn().lag == 3  # stopped after a row
+    later = replace(first, from_ms=begun_ms + 120_000)
+    assert Replayer(later, tmp_path / "notes", lambda: False).turn(60).rows == 3
 
 
 def create(bootstrap: str, topic: str) -> None:
@@ -200,5 +200,11 @@ def test_what_is_not_there_is_said(bootstrap: str, tmp_path: Path) -> None:
     missing = replayer(bootstrap, tmp_path, "missing")
     with pytest.raises(ReplayError, match="topic missing is not there"):
         missing.turn()
+    create(bootstrap, "there")  # and the one that was misspelt is not in the way
+    table(tmp_path / "t", 1, 1)
+    slowly = Replay(
+        lake_options.parse({"table": str(tmp_path / "t")}), bootstrap, "there", rows_per_second=1.0
+    )
+    assert Replayer(slowly, tmp_path / "notes", lambda: True).turn().lag == 1
     with pytest.raises(TableError, match="was begun and not finished"):
         replayer(bootstrap, tmp_path, "whole")

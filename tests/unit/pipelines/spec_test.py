@@ -111,3 +111,14 @@ def test_a_small_file_cannot_unfold_into_a_huge_one() -> None:
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
     )
     assert "more than 10000 values" in [fault.message for fault in parse(text, {}).faults]
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "[" * 100_000, "{a: " * 5_000])
+def test_what_has_no_end_is_told(text: str) -> None:
+    assert faults(text) == ["1:1: it is nested too deep"]
+
+
+def test_numbers_of_thousands_of_digits_are_refused() -> None:
+    nines = "9" * 10_000
+    found = faults(f"{GOOD}retries: {nines}\nspark: {{cores: {nines}}}\n")
+    assert ["retries:" in found[0], "spark.cores:" in found[1]] == [True, True]
