@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # of any type that SQL has
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
             return {str(plain(key)): plain(item) for key, item in value}  # a map
         return [plain(item) for item in value]
-    if hasattr(value, "nanoseconds"):
+    if hasattr(value, "nanoseconds"):  # of Arrow, which need not be imported for it
         return _interval_text(*value)
     return str(value) if isinstance(value, Decimal | timedelta) else repr(value)
 
