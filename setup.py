@@ -1,8 +1,8 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
 Four things are compiled: the record decoder, the encoder of columns and what coordinators write,
-which are Cython and have Python twins; the codecs of produce and fetch, Cython written by
-`tools/hot_codecs.py`; the modules of the produce and fetch walks, plain typed Python that goes
+which are Cython and have Python twins; the codecs of produce, fetch, commits and heartbeats, Cython
+written by `tools/hot_codecs.py`; the modules that these go through, plain typed Python that goes
 through mypyc; and the client's messages and deliveries, the same Python files through Cython, with
 types that `tools/client_types.py` adds.
 An editable install (`make setup`) leaves all but the first as source, so that an edit is never
@@ -32,6 +32,7 @@ HOT_MODULES = (
     "broker/flusher",
     "broker/gathering",
     "broker/group_topics",
+    "broker/handlers/consumer_groups",
     "broker/handlers/fetch",
     "broker/handlers/fetch_plan",
     "broker/handlers/group_partitions",
@@ -50,6 +51,13 @@ HOT_MODULES = (
     "coordinator/gathering",
     "coordinator/groups/classic_group",
     "coordinator/groups/committed",
+    "coordinator/groups/consumer_checks",
+    "coordinator/groups/consumer_epochs",
+    "coordinator/groups/consumer_group",
+    "coordinator/groups/consumer_protocol",
+    "coordinator/groups/consumer_regex",
+    "coordinator/groups/consumer_requests",
+    "coordinator/groups/consumer_sessions",
     "coordinator/groups/machine",
     "coordinator/groups/offset_records",
     "coordinator/groups/offsets",
@@ -100,7 +108,7 @@ def cython(name: str, source: Path, optimisation: str) -> list[Extension]:
 
 
 def hot_codecs() -> list[Extension]:
-    """The codecs of produce and fetch, from the same declarations as all the others."""
+    """The codecs of what comes most, from the same declarations as all the others."""
     sys.path[:0] = ["src", "."]
     from tools.hot_codecs import source
 

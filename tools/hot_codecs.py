@@ -1,4 +1,4 @@
-"""Writes the Cython source of the codecs that every produce and fetch runs through.
+"""Writes the Cython source of the codecs that every produce, fetch, commit and heartbeat uses.
 
 The same declarations and the same emitters as at run time (`wire/reading.py`, `wire/writing.py`):
 what changes here is how a run of fixed-size values, a text or a view is taken from bytes, which in
@@ -19,7 +19,13 @@ from runnel.wire.reading import Reader
 from runnel.wire.schema import Field, Kind, schema_of
 from runnel.wire.writing import Writer
 
-HOT_APIS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
+HOT_APIS = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+)
 FUNCTION = "__FUNCTION__"
 
 PREAMBLE = f'''# cython: language_level=3, boundscheck=False, wraparound=False, binding=False

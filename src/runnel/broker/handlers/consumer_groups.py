@@ -10,7 +10,7 @@ from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import GROUP_OPERATIONS, Operation, Resource
 from runnel.broker.settling import settle
 from runnel.broker.waiting import Parked
-from runnel.cluster.features import finalized
+from runnel.cluster.features import level_of
 from runnel.coordinator.groups.caller import Caller
 from runnel.coordinator.runtime import Shard
 from runnel.errors import ErrorCode, RunnelError
@@ -48,7 +48,7 @@ def _refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 def _ensure_enabled(services: Services) -> None:
-    if not finalized(services.image.features).get(GROUP_VERSION):
+    if not level_of(services.image.features, GROUP_VERSION):
         raise RunnelError(ErrorCode.UNSUPPORTED_VERSION, "The version of API is not supported.")
 
 

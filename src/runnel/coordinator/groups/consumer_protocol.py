@@ -31,7 +31,6 @@ from runnel.coordinator.groups.consumer_member import (
     NOTHING,
     ConsumerMember,
     MemberState,
-    Owned,
 )
 from runnel.coordinator.groups.consumer_reconcile import Reported
 from runnel.coordinator.groups.consumer_records import (
@@ -40,6 +39,7 @@ from runnel.coordinator.groups.consumer_records import (
     member_tombstones,
     target_record,
 )
+from runnel.coordinator.groups.consumer_requests import changed_by, is_full, reported_by, told
 from runnel.coordinator.groups.consumer_sessions import Duty, Sessions
 from runnel.coordinator.groups.group import GroupType
 from runnel.coordinator.groups.migration import (
@@ -53,10 +53,8 @@ from runnel.coordinator.records import JournalRecord
 from runnel.errors import ErrorCode, RunnelError, WireError
 from runnel.wire.messages.consumer_group_describe import DescribedGroup
 from runnel.wire.messages.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    ConsumerGroupHeartbeatResponseTopicPartitions,
 )
 from runnel.wire.messages.records.consumer_group_metadata import ConsumerGroupMetadataKey
 
@@ -135,16 +133,16 @@ class ConsumerProtocol:
         records: list[JournalRecord] = []
         group = self._group(request.group_id, request.member_epoch == JOINING, records)
         ensure_room(group, request.member_id, settings.group_consumer_max_size)
-        reported = _reported(request)
+        reported = reported_by(request)
         member = self._member(group, request, reported, records)
-        changed = _changed(member, request, caller)
-        if changed != member:
+        changed = changed_by(member, request, caller)
+        if changed is not member and changed != member:
             records.append(member_record(group.group_id, changed))
         moved = self.step(group, member, changed, reported, records)
         shows = (
             request.member_epoch == JOINING
-            or _is_full(request)
-            or moved.assigned != member.assigned
+            or is_full(request)
+            or (moved is not member and moved.assigned != member.assigned)
         )
         return ConsumerGroupHeartbeatResponse(
             member_id=moved.member_id,
@@ -154,7 +152,7 @@ class ConsumerProtocol:
                 "consumer.heartbeat.interval.ms",
                 settings.group_consumer_heartbeat_interval_ms,
             ),
-            assignment=_told(moved.assigned) if shows else None,
+            assignment=told(moved.assigned) if shows else None,
         )
 
     def step(
@@ -254,7 +252,7 @@ class ConsumerProtocol:
         assert isinstance(group, ConsumerGroup)
         group.checked_revision = self._machine.topics.revision
         self._epochs.regexes.maybe_look_up(group)
-        if moved != changed:
+        if moved is not changed and moved != changed:
             self.sessions.done(group_id, moved.member_id, Duty.REVOKE)
             self._watch_revocation(group_id, moved)
         self.sessions.expect(
@@ -331,53 +329,3 @@ class ConsumerProtocol:
             self.sessions.forget(group.group_id, member_id)
         self._machine.classic.adopt(classic, rebalances=rebalances)
         return classic.generation_id
-
-
-def _changed(
-    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
-) -> ConsumerMember:
-    """What the request does not say stays as it was."""
-    topics, regex = request.subscribed_topic_names, request.subscribed_topic_regex
-    timeout_ms = request.rebalance_timeout_ms
-    return replace(
-        member,
-        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        client_id=caller.client_id,
-        client_host=caller.host,
-        topics=member.topics if topics is None else frozenset(topics),
-        regex=member.regex if regex is None else regex,
-        server_assignor=request.server_assignor or member.server_assignor,
-        classic=None,
-    )
-
-
-def _reported(request: ConsumerGroupHeartbeatRequest) -> Reported | None:
-    if request.topic_partitions is None:
-        return None
-    reported: dict[bytes, list[int]] = {}
-    for topic in request.topic_partitions:
-        reported.setdefault(topic.topic_id, []).extend(topic.partitions)
-    return reported
-
-
-def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """All that is not optional is said: after an error a client says everything again."""
-    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
-    return (
-        request.rebalance_timeout_ms != -1
-        and (names is not None or regex is not None)
-        and request.topic_partitions is not None
-    )
-
-
-def _told(assigned: Owned) -> Assignment:
-    return Assignment(
-        topic_partitions=[
-            ConsumerGroupHeartbeatResponseTopicPartitions(
-                topic_id=topic_id, partitions=sorted(epochs)
-            )
-            for topic_id, epochs in assigned.items()
-        ]
-    )
