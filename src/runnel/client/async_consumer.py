@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from runnel.client.assigning import RebalanceListener
 from runnel.client.configuration import ConsumerConfig
 from runnel.client.consumer import (
     END_SLICE_S,
@@ -21,7 +22,6 @@ from runnel.client.consumer import (
     end_not_reached,
 )
 from runnel.client.failures import ClientError
-from runnel.client.inbox import RebalanceListener
 from runnel.client.message import Message
 from runnel.client.offsets import Offsets, Partition, TopicPartition
 

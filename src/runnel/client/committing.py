@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 
+from runnel.client.assigning import Place
 from runnel.client.backoff import Backoff
 from runnel.client.configuration import OffsetResetPolicy
 from runnel.client.ends import Ends
@@ -13,7 +14,7 @@ from runnel.client.failures import (
     error_of,
     explained,
 )
-from runnel.client.inbox import Inbox, Place
+from runnel.client.inbox import Inbox
 from runnel.client.librdkafka import RDKAFKA_LOG, KafkaException
 from runnel.client.message import Message
 from runnel.client.offsets import EARLIEST, LATEST, Offsets, Partition, TopicPartition, checked
@@ -120,7 +121,7 @@ class Committing(Inbox):
 
     def committed(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
         """What the group has committed: the next message to read, of those that have it."""
-        wanted = list(self._assigned if partitions is None else partitions)
+        wanted = list(self._assignment.partitions if partitions is None else partitions)
         if not wanted:
             return {}
         try:
@@ -136,16 +137,14 @@ class Committing(Inbox):
     def seek(self, topic: str, partition: int, offset: int | str) -> None:
         """Read next from this offset, from "earliest" or from "latest".
 
-        A partition that is not assigned yet starts there when it is. Nothing is committed by this.
+        A partition that is not assigned yet starts there when it is; in a group `on_assign` may
+        seek, too. Nothing is committed by this.
         """
         if isinstance(offset, str):
             offset = self._end_named(topic, partition, offset)
         checked({(topic, partition): offset})
-        if (topic, partition) not in self._assigned:
-            self._start_at[topic, partition] = offset
-            return
         self._handout.drop([(topic, partition)])
-        self._end_seen.pop((topic, partition), None)
+        self._assignment.ends.pop((topic, partition), None)
         self._seek({(topic, partition): offset})
 
     def _end_named(self, topic: str, partition: int, name: str) -> int:
@@ -155,26 +154,9 @@ class Committing(Inbox):
         ask = self._ends.starts if name == EARLIEST else self._ends.ends
         return ask([(topic, partition)])[topic, partition]
 
-    def _seek(self, places: Offsets) -> None:
-        """A partition that was assigned just now is sought when librdkafka has begun to read it."""
-        deadline = time.monotonic() + self._timeout_s
-        for (topic, partition), offset in places.items():
-            while (topic, partition) not in self._halted:
-                try:
-                    self.raw.seek(Place(topic, partition, offset))
-                    break
-                except KafkaException as exception:
-                    error = error_of(exception)
-                    if error.name() != "_STATE" or time.monotonic() > deadline:
-                        raise explained(error, f"{topic}-{partition} was not sought") from None
-                    time.sleep(0.01)
-            else:
-                self.begin_again((topic, partition), offset)
-            self._handout.read[topic, partition] = offset
-
     def seek_to_time(self, timestamp_ms: int) -> None:
         """Read all assigned partitions next from the first message of that time or later."""
-        wanted = [Place(*partition, timestamp_ms) for partition in self._assigned]
+        wanted = [Place(*partition, timestamp_ms) for partition in self._assignment.partitions]
         try:
             places = self.raw.offsets_for_times(wanted, timeout=self._timeout_s)
         except KafkaException as exception:
@@ -201,13 +183,14 @@ class Committing(Inbox):
 
     def pause(self, partitions: Iterable[Partition] | None = None) -> None:
         """Hand out nothing of these, by default of all, until `resume`."""
-        wanted = list(self._assigned if partitions is None else partitions)
+        wanted = list(self._assignment.partitions if partitions is None else partitions)
         waiting = self._handout.take_back_waiting(wanted)
+        self._hand_over()
         self.raw.pause([Place(*partition) for partition in wanted])
         self._seek(waiting)
 
     def resume(self, partitions: Iterable[Partition] | None = None) -> None:
-        wanted = self._assigned if partitions is None else partitions
+        wanted = self._assignment.partitions if partitions is None else partitions
         self.raw.resume([Place(*partition) for partition in wanted])
 
     # Where we are
@@ -218,7 +201,7 @@ class Committing(Inbox):
 
     def lag(self) -> dict[Partition, int]:
         """How many messages of each assigned partition have not been handed out yet."""
-        assigned = list(self._assigned)
+        assigned = list(self._assignment.partitions)
         positions, ends = self._positions(assigned), self._ends.ends(assigned)
         return {TopicPartition(*one): max(ends[one] - positions[one], 0) for one in assigned}
 
@@ -240,7 +223,7 @@ class Committing(Inbox):
 
     def ends_ahead(self) -> dict[Partition, int]:
         """The ends, as they are now, of the assigned partitions that have not been read so far."""
-        assigned = list(self._assigned)
+        assigned = list(self._assignment.partitions)
         positions, ends = self._positions(assigned), self._ends.ends(assigned)
         return {one: end for one, end in ends.items() if positions[one] < end}
 
@@ -253,6 +236,6 @@ class Committing(Inbox):
         return {
             partition: end
             for partition, end in ends.items()
-            if partition in self._assigned
-            and max(positions.get(partition, 0), self._end_seen.get(partition, 0)) < end
+            if partition in self._assignment.partitions
+            and max(positions.get(partition, 0), self._assignment.ends.get(partition, 0)) < end
         }

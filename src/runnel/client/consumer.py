@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from runnel.client.assigning import RebalanceListener
 from runnel.client.committing import Committing
 from runnel.client.failures import ClientTimeoutError, ConfigurationError
-from runnel.client.inbox import RebalanceListener
 from runnel.client.message import Message
 from runnel.client.offsets import Partition, TopicPartition
 
@@ -49,7 +49,7 @@ class Consumer(Committing):
 
         In a group a topic that starts with `^` is a regular expression. Without one all partitions
         are read. `on_assign`, `on_revoke` and `on_lost` are called by `poll` with lists of
-        `TopicPartition`; in `on_revoke` offsets can still be committed.
+        `TopicPartition`; in `on_assign` one may `seek`, and in `on_revoke` still commit.
         """
         names = [topics] if isinstance(topics, str) else list(topics)
         if not names:
@@ -81,7 +81,7 @@ class Consumer(Committing):
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that this consumer reads now; none before the first `poll` in a group."""
-        return [TopicPartition(*partition) for partition in self._assigned]
+        return [TopicPartition(*partition) for partition in self._assignment.partitions]
 
     # Reading
 
@@ -152,7 +152,7 @@ class Consumer(Committing):
         deadline = time.monotonic() + timeout_s
         ends: dict[Partition, int] | None = None
         while True:
-            if ends is None and self._assigned:
+            if ends is None and self._assignment.partitions:
                 ends = self.ends_ahead()
             if ends is not None and self.is_drained:
                 ends = self.still_ahead(ends)

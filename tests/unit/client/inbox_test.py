@@ -28,7 +28,8 @@ class Rebalancing:
 def test_a_partition_that_goes_takes_what_was_fetched_of_it() -> None:
     """Its next owner begins there; committed here, it would take the group back."""
     inbox = Inbox(ConsumerConfig(group_id="g"))
-    inbox._assigned = {("t", 0): None, ("t", 1): None}
+    inbox._assignment.add([("t", 0), ("t", 1)])
+    inbox._assignment.hand_over()
     inbox._is_subscribed = True
     inbox._raw = Rebalancing(inbox)  # type: ignore[assignment]  # as much of it as `fetch` uses
     assert [message.id for message in inbox.fetch(10, 1.0)] == ["t-1-7"]
