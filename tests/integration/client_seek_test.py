@@ -1,5 +1,6 @@
 """Seeks before and while a partition begins: librdkafka would lose some of them (`assignment`)."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from runnel.client import (
+    AsyncConsumer,
     Consumer,
     ConsumerConfig,
     Message,
@@ -192,6 +194,18 @@ def test_pause_in_on_assign(runnel_broker: RunnelBroker, runnel_topic: str) -> N
         assert texts(consumer.poll(10)) == ["3", "4"]
 
 
+def test_on_revoke_may_commit_also_when_the_consumer_closes(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    filled(runnel_broker, runnel_topic, 2)
+    config = grouped(runnel_broker, enable_auto_commit=False)
+    with Consumer(config) as consumer:
+        consumer.subscribe(runnel_topic, on_revoke=lambda _: consumer.commit())
+        assert texts(consumer.poll(10)) == ["0", "1"]
+    with Consumer(config) as consumer:
+        assert consumer.committed([(runnel_topic, 0)]) == {(runnel_topic, 0): 2}
+
+
 # Before the first poll
 
 
@@ -236,3 +250,46 @@ def test_pause_before_the_first_poll(
         assert consumer.position(runnel_topic, 0) == 3
         consumer.resume()
         assert texts(list(consumer.until_end(10))) == ["3", "4"]
+
+
+# asyncio
+
+
+@by_group
+def test_a_coroutine_may_seek_in_on_assign(
+    runnel_broker: RunnelBroker, runnel_topic: str, group: dict[str, Any]
+) -> None:
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 5)
+        config = grouped(runnel_broker, enable_auto_commit=False, **group)
+        async with AsyncConsumer(config) as consumer:
+
+            async def seek(partitions: list[TopicPartition]) -> None:
+                assert await consumer.committed() == {}
+                for partition in partitions:
+                    await consumer.seek(*partition, 3)
+
+            async def commit(_: list[TopicPartition]) -> None:
+                await consumer.commit()
+
+            await consumer.subscribe(runnel_topic, on_assign=seek, on_revoke=commit)
+            assert texts([message async for message in consumer.until_end(10)]) == ["3", "4"]
+        async with AsyncConsumer(config) as consumer:
+            assert await consumer.committed([(runnel_topic, 0)]) == {(runnel_topic, 0): 5}
+            # A function is called in the thread that waits, where the blocking consumer may seek.
+            await consumer.subscribe(runnel_topic, on_assign=seeking(consumer.blocking, 4))
+            assert texts([message async for message in consumer.until_end(10)]) == ["4"]
+
+    asyncio.run(asyncio.wait_for(run(), 40))
+
+
+def test_asyncio_before_the_first_poll(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 5)
+        async with AsyncConsumer(ConsumerConfig(runnel_broker.bootstrap_servers)) as consumer:
+            await consumer.subscribe(runnel_topic)
+            await consumer.seek(runnel_topic, 0, 3)
+            assert await consumer.position(runnel_topic, 0) == 3
+            assert texts([message async for message in consumer.until_end(10)]) == ["3", "4"]
+
+    asyncio.run(run())

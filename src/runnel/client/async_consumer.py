@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from runnel.client.assigning import RebalanceListener
 from runnel.client.configuration import ConsumerConfig
 from runnel.client.consumer import (
     END_SLICE_S,
@@ -22,6 +21,7 @@ from runnel.client.consumer import (
     end_not_reached,
 )
 from runnel.client.failures import ClientError
+from runnel.client.listening import AsyncRebalanceListener, Listening
 from runnel.client.message import Message
 from runnel.client.offsets import Offsets, Partition, TopicPartition
 
@@ -49,11 +49,14 @@ class AsyncConsumer:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="runnel-consumer")
         self._coming: asyncio.Future[list[Message]] | None = None
         self._turn = asyncio.Lock()  # who has it may move the places of the consumer
+        self._listening = Listening()
         self._is_read = False
         self._is_closed = False
         self._is_stopping = False
 
     async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._listening.is_listener:
+            return await self._listening.call(lambda: call(*args, **kwargs))
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: call(*args, **kwargs))
 
@@ -67,18 +70,20 @@ class AsyncConsumer:
         topics: str | Sequence[str],
         partitions: int | Sequence[int] | None = None,
         *,
-        on_assign: RebalanceListener | None = None,
-        on_revoke: RebalanceListener | None = None,
-        on_lost: RebalanceListener | None = None,
+        on_assign: AsyncRebalanceListener | None = None,
+        on_revoke: AsyncRebalanceListener | None = None,
+        on_lost: AsyncRebalanceListener | None = None,
     ) -> None:
-        """As of `Consumer`; the listeners are called in the thread that waits."""
+        """As of `Consumer`; the listeners are functions, called in the thread that waits, or
+        coroutines, which may await this consumer: `seek`, `committed`, `commit`.
+        """
         await self._call(
             self.blocking.subscribe,
             topics,
             partitions,
-            on_assign=on_assign,
-            on_revoke=on_revoke,
-            on_lost=on_lost,
+            on_assign=self._listening.in_loop(on_assign),
+            on_revoke=self._listening.in_loop(on_revoke),
+            on_lost=self._listening.in_loop(on_lost),
         )
 
     async def unsubscribe(self) -> None:
@@ -240,6 +245,8 @@ class AsyncConsumer:
         What a cancelled wait left to the thread is taken over before anything moves; if that
         failed, it is for the next who reads.
         """
+        if self._listening.is_listener:
+            return await self._call(call, *args, **kwargs)
         async with self._turn:
             if self._coming is not None:
                 await asyncio.wait([self._coming])

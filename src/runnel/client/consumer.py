@@ -204,8 +204,10 @@ class Consumer(Committing):
         try:
             self.store()
         finally:  # or the group would wait for this member until its session ends
-            raw, self._raw = self._raw, None
-            raw.close()
+            try:
+                self._raw.close()  # `on_revoke` may still commit
+            finally:
+                self._raw = None
 
     def __enter__(self) -> Self:
         try:
