@@ -13,8 +13,8 @@ seek a partition that it was given just now. So it is asked only for partitions 
 *beginning*, until a first message or an end came: a seek is put off until then. A *halted* one had
 no offset to start from, and is given anew by a seek.
 
-Not covered: a partition that is forgotten while it begins and added again soon. The old answer makes
-librdkafka start a timer that no seek stops, and it looks up once more when that ends.
+Not covered: a partition that is forgotten while it begins and added again soon. The old answer
+makes librdkafka start a timer that no seek stops, and it looks up once more when that ends.
 """
 
 from collections.abc import Iterable
