@@ -1,6 +1,6 @@
 """The few value types that every layer shares."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from runnel.ports import File
 
@@ -28,3 +28,17 @@ class FileSlice(NamedTuple):
     def read(self) -> bytes:
         """The copying way, for transports that cannot hand a file to the kernel."""
         return self.file.read_at(self.position, self.size)
+
+
+class Waitable:
+    """Something that can move, and who waits for that (`broker/waiting.py`).
+
+    `waiters` keeps insertion order, so that wakes are deterministic. A class and no protocol: of a
+    class the compiled code knows where the field is, and an idle consumer is put into the lists of
+    all its partitions, and taken out again, twice a second.
+    """
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        self.waiters: dict[Any, None] = {}

@@ -23,11 +23,12 @@ from runnel.broker.client_batch import (
     refusal,
 )
 from runnel.broker.inspection import is_needed
-from runnel.broker.waiting import Waiter, Waiting
+from runnel.broker.waiting import Waiting
 from runnel.config.topic import NEVER, LogConfig
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock
 from runnel.storage.log import Log
+from runnel.types import Waitable
 from runnel.wire.batch import (
     BatchHeader,
     restamp_log_append_time,
@@ -42,7 +43,7 @@ NO_TIMESTAMP: Final = -1
 Appended = tuple[int, int, int]  # base offset, last offset, log append time or -1
 
 
-class Partition:
+class Partition(Waitable):
     """Owned by `Partitions`; touched only on the loop's thread."""
 
     __slots__ = (
@@ -65,7 +66,6 @@ class Partition:
         "log",
         "min_in_sync",
         "topic_partition",
-        "waiters",
     )
 
     def __init__(
@@ -76,6 +76,7 @@ class Partition:
         touched: dict["Partition", None],
         flush_soon: Callable[["Partition", int], None],
     ) -> None:
+        super().__init__()
         self.log = log
         self.topic_partition = log.partition
         self._clock = clock
@@ -90,7 +91,6 @@ class Partition:
         self.min_in_sync = 1
         self.configure(log.config)
         log.on_failed = partial(self._log_failed, log.on_failed)
-        self.waiters: dict[Waiter, None] = {}
 
     def _log_failed(self, told_before: Callable[[], None]) -> None:
         """Whoever waits for a log that went offline waits in vain, and is to hear of it now."""

@@ -11,17 +11,13 @@ consumers then come back in a few rounds of the loop, and cost a fraction of a h
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from runnel.types import Waitable
 
 R = TypeVar("R")
 TICKS_MIN: Final = 6  # of a wait
-
-
-class Waitable(Protocol):
-    """Something that can move. `waiters` keeps insertion order, so that wakes are deterministic."""
-
-    waiters: dict["Waiter", None]
 
 
 class Parked(Generic[R]):
@@ -35,7 +31,7 @@ class Parked(Generic[R]):
 
     def __init__(
         self,
-        on: Sequence[Waitable],
+        on: list[Waitable],
         timeout_ms: int,
         attempt: Callable[[bool], R | None],
         *,
@@ -82,12 +78,18 @@ class Waiter:
     def cancel(self) -> None:
         if self._deadline is None:
             return
-        self._deadline.pop(self, None)
+        _leave(self._deadline, self)
         self._deadline = None
         for waitable in self._parked.on:
-            waitable.waiters.pop(self, None)
+            _leave(waitable.waiters, self)
         if self._parked.is_produce:
             self._waiting.produce_left(self)
+
+
+def _leave(waiters: dict[Waiter, None], waiter: Waiter) -> None:
+    """Two look-ups: compiled, they take a third of one call of `pop`."""
+    if waiter in waiters:
+        del waiters[waiter]  # noqa: RUF051  # see above
 
 
 class Waiting:

@@ -24,6 +24,7 @@ from runnel.coordinator.records import JournalRecord, Kinds, decode_record, enco
 from runnel.coordinator.timers import Timer, Timers
 from runnel.errors import ErrorCode, RunnelError
 from runnel.ports import Clock, Journal
+from runnel.types import Waitable
 
 R = TypeVar("R")
 M = TypeVar("M", bound="Machine")
@@ -52,16 +53,16 @@ class Machine(Protocol):
         """All of the journal is replayed: start timers. Requests come from now on."""
 
 
-class Deferred(Generic[R]):
-    """An answer that is due later. A `Waitable` of the broker."""
+class Deferred(Waitable, Generic[R]):
+    """An answer that is due later."""
 
-    __slots__ = ("_on_answer", "after_offset", "response", "waiters")
+    __slots__ = ("_on_answer", "after_offset", "response")
 
     def __init__(self, on_answer: "Callable[[Deferred[Any]], None]") -> None:
+        super().__init__()
         self._on_answer = on_answer
         self.response: R | None = None
         self.after_offset = 0  # of the journal; the answer may leave when that is committed
-        self.waiters: dict[Any, None] = {}
 
     def answer(self, response: R) -> None:
         """Only the first answer counts: a member that is told to go is told nothing more."""

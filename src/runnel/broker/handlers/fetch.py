@@ -69,9 +69,8 @@ class Fetching:
         self._context = context
         self._services = services
         self._request = request
-        self._min_bytes = min(
-            request.min_bytes, request.max_bytes, services.settings.fetch_max_bytes
-        )
+        size_max = min(request.max_bytes, services.settings.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, size_max)  # of three it would be a call
         by_id = context.api_version >= FIRST_VERSION_BY_ID
         self._session, self._is_full = _session(context, services, request, by_id)
         # Nothing to tell when it was planned last: whoever moves since then makes it plan again.

@@ -5,7 +5,7 @@ batch; a first batch larger than the limit is sent all the same. With `wait=Fals
 from a disk: a plan that would have to says what is missing.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.fetch_sessions import Session, SessionPartition, TopicKey
@@ -13,7 +13,7 @@ from runnel.broker.partition import Partition
 from runnel.broker.security import Operation, Resource
 from runnel.errors import ErrorCode, RunnelError
 from runnel.storage.segment import ColdError
-from runnel.types import FileSlice
+from runnel.types import FileSlice, Waitable
 from runnel.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -29,14 +29,24 @@ _READ: Final = Operation.READ
 _TOPIC: Final = Resource.TOPIC
 
 
-class Plan(NamedTuple):
+class Plan:
     """What a fetch would answer now."""
 
-    served: list[tuple[SessionPartition, PartitionData, int]]  # the last: bytes of records
-    size_bytes: int
-    cannot_wait: bool  # an error, a divergence, or a limit that waiting would not move
-    on: list[Partition]
-    cold: list[FileSlice]  # unless empty, the plan lacks what these would have told
+    __slots__ = ("cannot_wait", "cold", "on", "served", "size_bytes")
+
+    def __init__(
+        self,
+        served: list[tuple[SessionPartition, PartitionData, int]],
+        size_bytes: int,
+        cannot_wait: bool,
+        on: list[Waitable],
+        cold: list[FileSlice],
+    ) -> None:
+        self.served = served  # the last: bytes of records
+        self.size_bytes = size_bytes
+        self.cannot_wait = cannot_wait  # an error, a divergence, or a limit that would not move
+        self.on = on
+        self.cold = cold  # unless empty, the plan lacks what these would have told
 
 
 def make_plan(
@@ -50,7 +60,7 @@ def make_plan(
     left = min(request.max_bytes, services.settings.fetch_max_bytes)
     committed_only = request.isolation_level == READ_COMMITTED
     served: list[tuple[SessionPartition, PartitionData, int]] = []
-    on: list[Partition] = []
+    on: list[Waitable] = []
     cold: list[FileSlice] = []
     total = 0
     cannot_wait = False
