@@ -59,18 +59,41 @@ class ApiRow(NamedTuple):
     advertised_from: int | None = None  # where Kafka advertises more than it serves
 
 
-class Route(NamedTuple):
-    """One API in one version, compiled at first use."""
+class Route:
+    """One API in one version, compiled at first use. Every request asks for nearly all of it."""
 
-    row: ApiRow
-    version: int
-    header_is_flexible: bool
-    read: Callable[[memoryview, int], tuple[Any, int]]
-    write: Callable[[bytearray, Any, list[Any]], bytearray]
-    response_type: type[Any]
-    reply_header: bytes  # size and correlation id are packed over it
-    times: int  # where the histogram of this API begins
-    look_for_errors: Look | None
+    __slots__ = (
+        "cluster_right",
+        "handler",
+        "header_is_flexible",
+        "key",
+        "look_for_errors",
+        "read",
+        "reply_header",
+        "response_type",
+        "times",
+        "version",
+        "write",
+    )
+
+    def __init__(self, row: ApiRow, version: int) -> None:
+        key, right = row.key, row.right
+        request, response = request_type(key), response_type(key)
+        is_of_cluster = right is not None and right.resource is Resource.CLUSTER
+        self.key = key
+        self.handler = row.handler
+        self.cluster_right = right if is_of_cluster else None
+        self.version = version
+        self.header_is_flexible = request_header_version(key, version) >= 2
+        self.read: Callable[[memoryview, int], tuple[Any, int]] = codec_for(request, version).read
+        self.write: Callable[[bytearray, Any, list[Any]], bytearray]
+        self.write = codec_for(response, version).write_into
+        self.response_type: type[Any] = response
+        # Size and correlation id are packed over it.
+        self.reply_header = bytes(9 if response_header_version(key, version) >= 1 else 8)
+        self.times = REQUEST_TIMES + key * HISTOGRAM_WORDS  # where its histogram begins
+        counts_its_own = key in _COUNT_THEIR_OWN
+        self.look_for_errors: Look | None = None if counts_its_own else look_of(response)
 
 
 class Dispatch:
@@ -163,18 +186,17 @@ class Dispatch:
         return None
 
     def _call(self, route: Route, context: RequestContext, frame: memoryview, position: int) -> Any:  # noqa: ANN401  # a response, Parked, coroutine or None, as the table's handlers give
-        row = route.row
         if route.version != context.api_version:
             request = None  # ApiVersions in a version we do not know is answered in version 0
         else:
             # Bytes to spare are left unread, as in Kafka: librdkafka sends some after Metadata.
             request, _ = route.read(frame, position)
         try:
-            if row.right is not None and row.right.resource is Resource.CLUSTER:
-                _ensure_cluster_right(context, row.right)
-            return row.handler(context, self._services, request)
+            if route.cluster_right is not None:
+                _ensure_cluster_right(context, route.cluster_right)
+            return route.handler(context, self._services, request)
         except RunnelError as error:
-            if route.row.key in _COUNT_THEIR_OWN:
+            if route.key in _COUNT_THEIR_OWN:
                 self._metrics.add_error(error.code)
             return _error_response(route, error)
 
@@ -189,7 +211,7 @@ class Dispatch:
         began_s = connection.monotonic()
         response = self._call(route, context, frame, position)
         worked_s = connection.monotonic() - began_s
-        key = route.row.key
+        key = route.key
         return self._throttling.settle(connection, context, key, len(frame), worked_s, response)
 
     def _encode(self, route: Route, correlation_id: int, response: object) -> list[Part]:
@@ -214,7 +236,7 @@ class Dispatch:
         promised: Promised[Any],
         began_ns: int,
     ) -> Pending:
-        pending = promised.pending = Pending(connection, route.row.key)
+        pending = promised.pending = Pending(connection, route.key)
         promised.route = route
         promised.correlation_id = correlation_id
         promised.began_ns = began_ns
@@ -311,7 +333,7 @@ class Dispatch:
 
     def _failed(self, pending: Pending, route: Route, correlation_id: int) -> None:
         self._metrics.add(Slot.REQUESTS_FAILED)
-        connection, api = pending.connection, route.row.key.name
+        connection, api = pending.connection, route.key.name
         _log.exception(
             "%s v%d from %s failed",
             api,
@@ -334,22 +356,9 @@ class Dispatch:
         if version not in APIS[row.key].versions:
             if row.key != ApiKey.API_VERSIONS:
                 raise WireError(f"{row.key.name} has no version {version}")
-            return self._compile(row, 0)  # not kept: the key would be the version we do not have
-        route = self._routes[key, version] = self._compile(row, version)
+            return Route(row, 0)  # not kept: the key would be the version we do not have
+        route = self._routes[key, version] = Route(row, version)
         return route
-
-    def _compile(self, row: ApiRow, version: int) -> Route:
-        return Route(
-            row,
-            version,
-            request_header_version(row.key, version) >= 2,
-            codec_for(request_type(row.key), version).read,
-            codec_for(response_type(row.key), version).write_into,
-            response_type(row.key),
-            bytes(9 if response_header_version(row.key, version) >= 1 else 8),
-            REQUEST_TIMES + row.key * HISTOGRAM_WORDS,
-            None if row.key in _COUNT_THEIR_OWN else look_of(response_type(row.key)),
-        )
 
     async def drain(self, timeout_ms: int) -> None:
         """Wait for requests that a worker or the store still holds."""
@@ -376,7 +385,7 @@ def _ensure_cluster_right(context: RequestContext, right: Right) -> None:
 def _error_response(route: Route, error: RunnelError) -> object:
     """A failure of the whole request, where its response has a place for one."""
     if not hasattr(route.response_type, "error_code"):
-        raise WireError(f"{route.row.key.name}: {error}")
+        raise WireError(f"{route.key.name}: {error}")
     response = route.response_type()
     response.error_code = error.code
     return response
