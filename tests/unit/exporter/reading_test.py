@@ -11,6 +11,8 @@ from runnel.exporter.layout import (
     FILE_BYTES,
     NAME_BYTES_MAX,
     PARTITIONS,
+    PLAIN_BYTES,
+    PLAIN_WORDS,
     PartitionRow,
     Slot,
 )
@@ -36,6 +38,20 @@ def view(metrics: Metrics) -> memoryview:
 def snapshot(metrics: Metrics) -> Snapshot:
     metrics.publish()
     return Snapshot(view(metrics))
+
+
+def test_every_word_that_changes_is_published_and_the_others_stay() -> None:
+    metrics = shared_metrics()
+    metrics.publish()
+    published = view(metrics)[:PLAIN_BYTES].cast("q")
+    for value in (1, 2**40, -1, 0):
+        for word in range(0, PLAIN_WORDS, 37):
+            metrics.slots[word] = value
+            metrics.publish()
+            assert list(published) == metrics.slots
+    metrics.slots[-1] = 7
+    metrics.publish()
+    assert published[PLAIN_WORDS - 1] == 7
 
 
 def test_a_row_that_is_half_written_is_left_out() -> None:
