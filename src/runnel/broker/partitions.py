@@ -26,7 +26,8 @@ from runnel.storage.store import LogStore
 from runnel.types import NO_TOPIC_ID, TopicPartition
 
 _log = logging.getLogger(__name__)
-_FINGERPRINT_MASK: Final = 2**40 - 1  # times a million it is still a machine word
+_SPREAD: Final = 1_000_003
+_FINGERPRINT_MASK: Final = 2**30 - 1  # compiled, larger numbers are multiplied as objects
 CREATED_AT_ONCE: Final = 8  # each takes some hundred microseconds of the loop
 
 
@@ -112,14 +113,15 @@ class Partitions:
         """Another number when an offset that is checkpointed has changed, or a log came or went.
 
         Asked every few seconds of ten thousand partitions, so it makes no objects; a number that
-        comes twice by chance (one in 2**40) leaves a checkpoint too low, which costs a longer scan.
+        comes twice by chance (one in 2**30) leaves a checkpoint too low, which costs a longer scan.
         """
         mixed = 0
         for partitions in self._by_topic.values():
             for partition in partitions.values():
                 log = partition.log
-                for offset in (partition.high_watermark, log.flushed_offset, log.log_start_offset):
-                    mixed = (mixed * 1_000_003 + offset + 1) & _FINGERPRINT_MASK
+                mixed = (mixed * _SPREAD + partition.high_watermark + 1) & _FINGERPRINT_MASK
+                mixed = (mixed * _SPREAD + log.flushed_offset + 1) & _FINGERPRINT_MASK
+                mixed = (mixed * _SPREAD + log.log_start_offset + 1) & _FINGERPRINT_MASK
         return mixed
 
     def warn_of_strays(self) -> None:
