@@ -320,6 +320,12 @@ class Connection:
         """What came of the frame under way."""
         return self._end - self._start
 
+    def swept(self, tick: int) -> None:
+        """What comes of a frame from now on counts as its peer's getting on."""
+        self.finished_frame = False
+        self.frame_tick = tick
+        self.frame_bytes_at_tick = self.frame_bytes
+
     @property
     def missing_bytes(self) -> int:
         if self._held is None or self.frame_bytes < 4:

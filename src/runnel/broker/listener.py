@@ -197,6 +197,8 @@ class Listener:
         self._schedule_sweep()
         self._tick += 1
         for transport in list(self._transports):
+            if transport.gets_on(self._tick):
+                continue
             reason = self._reason_to_let_go(transport)
             if reason:
                 transport.connection.close(reason)
@@ -226,9 +228,7 @@ class Listener:
                 return False
             if got_bytes * 1000 < FRAME_BYTES_PER_S_MIN * span_ms:
                 return True
-        connection.finished_frame = False
-        connection.frame_tick = self._tick
-        connection.frame_bytes_at_tick = connection.frame_bytes
+        connection.swept(self._tick)
         return False
 
     def close(self) -> None:

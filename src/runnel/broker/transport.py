@@ -252,6 +252,20 @@ class SocketTransport:
         if self.fd >= 0:
             self.connection.sent(self._unsent_bytes)
 
+    def gets_on(self, tick: int) -> bool:
+        """Whole frames came since the last sweep and no reply waits: there is nothing to look into.
+
+        Asked of every peer each second, and true of nearly all. Notes this sweep for the next.
+        """
+        connection = self.connection
+        if not self._received or self._waits_to_write or not connection.finished_frame:
+            return False
+        self._received = False
+        self._stuck_sweeps = 0
+        connection.active_tick = tick
+        connection.swept(tick)
+        return True
+
     def received_since_sweep(self) -> bool:
         received, self._received = self._received, False
         return received

@@ -136,7 +136,7 @@ def test_more_connections_than_the_rate_wait_for_the_next_second() -> None:
     assert 3 in loop.readers and len(loop.timers) == 1
 
 
-FRAME_TIMEOUT_MS, SEND_TIMEOUT_MS = 30_000, 120_000
+FRAME_TIMEOUT_MS, SEND_TIMEOUT_MS, IDLE_MS = 30_000, 120_000, 600_000
 FRAME_BYTES = 1 << 20
 
 
@@ -154,7 +154,7 @@ class Peer:
             max_connections_per_ip_overrides={},
             frame_timeout_ms=FRAME_TIMEOUT_MS,
             send_timeout_ms=SEND_TIMEOUT_MS,
-            connections_max_idle_ms=600_000,
+            connections_max_idle_ms=IDLE_MS,
         )
         metrics = Metrics()
         broker: Any = SimpleNamespace(
@@ -196,6 +196,13 @@ class Peer:
         self.sock.sendall(pack(">ihhi", 8, 0, 0, 0))
         while not self.transport._unsent:
             self._loop.readers[self.transport.fd]()
+
+    def whole_frame(self, then: bytes = b"") -> None:
+        """A whole frame, of which the reply is taken at once, and perhaps the begin of another."""
+        self.reply_bytes = 8
+        self.sock.sendall(pack(">ihhi", 8, 0, 0, 0) + then)
+        self._loop.readers[self.transport.fd]()
+        assert len(self.sock.recv(100)) == 8
 
     def second(self) -> None:
         if self.is_open and self.transport.fd in self._loop.writers:
@@ -254,6 +261,22 @@ def test_a_frame_that_stops_after_a_good_start_is_ended(peer: Peer) -> None:
     begin_frame(peer)
     peer.send(bytes(900_000))
     assert seconds_until_closed(peer, 0, 1000) <= 65
+
+
+def test_a_frame_that_stops_after_many_whole_ones_is_ended(peer: Peer) -> None:
+    for _ in range(3 * FRAME_TIMEOUT_MS // 1000):
+        peer.whole_frame()
+        peer.second()
+    assert peer.is_open
+    peer.whole_frame(then=pack(">i", FRAME_BYTES) + bytes(100))
+    assert seconds_until_closed(peer, 0, 100) == FRAME_TIMEOUT_MS // 1000 + 1
+
+
+def test_who_falls_silent_after_many_frames_is_ended_as_idle(peer: Peer) -> None:
+    for _ in range(2 * IDLE_MS // 1000):
+        peer.whole_frame()
+        peer.second()
+    assert seconds_until_closed(peer, 0, 1000) == IDLE_MS // 1000
 
 
 def test_who_holds_memory_that_others_wait_for_has_less_time(
