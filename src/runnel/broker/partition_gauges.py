@@ -10,10 +10,62 @@ from runnel.broker.shared_rows import NO_ROW, SharedNames, SharedRows
 from runnel.exporter.layout import DIRS, PARTITIONS, Slot
 from runnel.metrics import Metrics
 from runnel.ports import Space, Workers
+from runnel.storage.log import Log
 from runnel.storage.segment import Segment
 from runnel.storage.store_state import directory_of
 
 LOOKED_INTO_PER_TICK: Final = 200  # files, for the time of their first batch
+
+
+class _Told:
+    """The row of one partition, and what stands in it."""
+
+    __slots__ = (
+        "_high_watermark",
+        "_is_leader",
+        "_is_offline",
+        "_last_stable_offset",
+        "_log",
+        "_log_end_offset",
+        "_log_start_offset",
+        "_oldest_ms",
+        "_segment_count",
+        "_size_bytes",
+        "row",
+        "topic",
+    )
+
+    def __init__(self, row: int, topic: int) -> None:
+        self.row = row
+        self.topic = topic  # its number
+        self._log: Log | None = None
+
+    def is_so(self, partition: Partition, log: Log, oldest_ms: int) -> bool:
+        """Whether it says what is. Compiled, to compare takes a tenth of writing."""
+        return (
+            self._log is log
+            and self._log_end_offset == log.log_end_offset
+            and self._log_start_offset == log.log_start_offset
+            and self._high_watermark == partition.high_watermark
+            and self._last_stable_offset == partition.last_stable_offset
+            and self._size_bytes == log.size_bytes
+            and self._segment_count == len(log.segments)
+            and self._oldest_ms == oldest_ms
+            and self._is_leader == partition.is_leader
+            and self._is_offline == (log.offline is not None)
+        )
+
+    def note(self, partition: Partition, log: Log, oldest_ms: int) -> None:
+        self._log = log  # another one is in another folder
+        self._log_end_offset = log.log_end_offset
+        self._log_start_offset = log.log_start_offset
+        self._high_watermark = partition.high_watermark
+        self._last_stable_offset = partition.last_stable_offset
+        self._size_bytes = log.size_bytes
+        self._segment_count = len(log.segments)
+        self._oldest_ms = oldest_ms
+        self._is_leader = partition.is_leader
+        self._is_offline = log.offline is not None
 
 
 class PartitionGauges:
@@ -23,7 +75,7 @@ class PartitionGauges:
         self._names = names
         self._partitions = partitions
         self._table = SharedRows(metrics.shared, PARTITIONS, metrics)
-        self._rows: dict[Partition, tuple[int, int]] = {}  # its row, the number of its topic
+        self._rows: dict[Partition, _Told] = {}
         self._dirs: dict[str, int] = {}
         self._unknown: dict[Segment, Partition] = {}  # whose first batch nobody has looked at
 
@@ -45,23 +97,21 @@ class PartitionGauges:
                 left_out += not self._refresh(partition)
                 yield
         self._metrics.slots[Slot.PARTITIONS_LEFT_OUT] = left_out
-        for partition in list(self._rows):
-            if not self._is_held(partition):
-                self._forget(partition)
-            yield
+        if not self.is_settled:  # some are gone
+            for partition in list(self._rows):
+                if not self._is_held(partition):
+                    self._forget(partition)
+                yield
 
     def _is_held(self, partition: Partition) -> bool:
         return self._partitions.find(*partition.topic_partition) is partition
 
     def _forget(self, partition: Partition) -> None:
-        row, _ = self._rows.pop(partition)
-        self._table.give_back(row)
+        self._table.give_back(self._rows.pop(partition).row)
         self._names.give_back(partition.topic_partition.topic)
 
-    def _place(self, partition: Partition) -> tuple[int, int] | None:
-        place = self._rows.get(partition)
-        if place is not None:
-            return place
+    def _place(self, partition: Partition) -> _Told | None:
+        """A row for a partition that has none; None if there is no room."""
         row = self._table.take()
         if row == NO_ROW:
             return None
@@ -69,26 +119,30 @@ class PartitionGauges:
         if not topic:
             self._table.give_back(row)
             return None
-        place = self._rows[partition] = row, topic
-        return place
+        told = self._rows[partition] = _Told(row, topic)
+        return told
 
     def _refresh(self, partition: Partition) -> bool:
         """False: there is no row for it."""
-        if not self._is_held(partition):
-            return True
-        place = self._place(partition)
-        if place is None:
-            return False
-        log = partition.log
+        log, told = partition.log, self._rows.get(partition)
         first = log.segments[0]
         oldest_ms = first.known_first_timestamp
         if oldest_ms is None:
             oldest_ms = -1
-            if len(self._unknown) < LOOKED_INTO_PER_TICK:
+            if len(self._unknown) < LOOKED_INTO_PER_TICK and self._is_held(partition):
                 self._unknown[first] = partition
+        if told is not None and told.is_so(partition, log, oldest_ms):
+            return True
+        if not self._is_held(partition):
+            return True
+        if told is None:
+            told = self._place(partition)
+            if told is None:
+                return False
+        told.note(partition, log, oldest_ms)
         self._table.write(
-            place[0],
-            place[1],
+            told.row,
+            told.topic,
             log.index,
             partition.is_leader,
             log.offline is not None,

@@ -17,6 +17,7 @@ class SharedRows:
         self._metrics = metrics
         self._sequences = memoryview(shared)[table.at : table.rows_at].cast("q")
         self._rows = memoryview(shared)[table.rows_at : table.end]
+        self._row_bytes = table.row_bytes
         self._pack_into = Struct(f"={table.row_words}q").pack_into
         self._free: list[int] = []
 
@@ -33,17 +34,17 @@ class SharedRows:
 
     def write(self, row: int, *numbers: int) -> None:
         self._sequences[row] += 1
-        self._pack_into(self._rows, row * self._table.row_bytes, *numbers)
+        self._pack_into(self._rows, row * self._row_bytes, *numbers)
         self._sequences[row] += 1
 
     def write_bytes(self, row: int, data: bytes) -> None:
-        at = row * self._table.row_bytes
+        at = row * self._row_bytes
         self._sequences[row] += 1
         self._rows[at : at + len(data)] = data
         self._sequences[row] += 1
 
     def give_back(self, row: int) -> None:
-        self.write_bytes(row, bytes(self._table.row_bytes))
+        self.write_bytes(row, bytes(self._row_bytes))
         self._free.append(row)
 
 

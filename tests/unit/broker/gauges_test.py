@@ -1,11 +1,12 @@
 """What the exporter is told about partitions and groups, and how few at a time."""
 
+from collections.abc import Callable
+
 import pytest
 
 from runnel.broker import gauges
 from runnel.broker.gauges import Gauges
 from runnel.broker.partition import Partition
-from runnel.broker.partition_gauges import PartitionGauges
 from runnel.exporter.layout import FILE_BYTES, PARTITIONS, PartitionRow, Slot
 from runnel.exporter.reading import Snapshot
 from runnel.metrics import Metrics
@@ -129,17 +130,55 @@ def test_once_all_are_told_of_the_rest_is_looked_at_slowly(
         metrics, told = gauges_of(desk)
         await told.refresh()
         assert len(rows(metrics)) == 35
-        swept: list[object] = []
-        refresh = PartitionGauges._refresh
-
-        def counted(self: PartitionGauges, partition: Partition) -> bool:
-            swept.append(partition)
-            return refresh(self, partition)
-
-        monkeypatch.setattr(PartitionGauges, "_refresh", counted)
+        for partition in desk.broker.partitions:
+            partition.high_watermark = 7
         desk.broker._services.flusher.touched.clear()
         await told.refresh()
-        assert len(swept) == 5
+        assert [row.high_watermark for row in rows(metrics).values()].count(7) == 5
+
+    at_desk(test)
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "value"),
+    [
+        (lambda partition: setattr(partition, "high_watermark", 1), "high_watermark", 1),
+        (lambda partition: setattr(partition, "high_watermark", 1), "last_stable_offset", 1),
+        (lambda partition: setattr(partition, "is_leader", False), "is_leader", 0),
+        (lambda partition: setattr(partition.log, "offline", "gone"), "is_offline", 1),
+        (lambda partition: setattr(partition.log, "log_start_offset", 1), "log_start_offset", 1),
+        (lambda partition: setattr(partition.log, "log_end_offset", 9), "log_end_offset", 9),
+        (lambda partition: setattr(partition.log.segments[0], "size", 7), "size_bytes", 7),
+        (
+            lambda partition: partition.log.segments.append(partition.log.segments[0]),
+            "segment_count",
+            2,
+        ),
+        (
+            lambda partition: setattr(partition.log.segments[0], "_first_timestamp", 5),
+            "oldest_ms",
+            5,
+        ),
+    ],
+)
+def test_whatever_changes_is_told(
+    change: Callable[[Partition], None], field: str, value: int
+) -> None:
+    """A row that says what is so is not written again; so each of its fields must be looked at."""
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        await produce(desk, batch(b"one", b"two"))
+        metrics, told = gauges_of(desk)
+        await told.refresh()
+        await told.refresh()
+        assert getattr(rows(metrics)["t", 0], field) != value
+        partition = desk.broker.partitions.get("t", 0)
+        change(partition)
+        await told.refresh()
+        await told.refresh()
+        assert getattr(rows(metrics)["t", 0], field) == value
+        partition.log.segments[1:] = []
 
     at_desk(test)
 
