@@ -2,9 +2,9 @@
 
 The slots are a plain list, because that is what Python changes fastest; `publish` copies them into
 the file that the exporter maps (`exporter/layout.py` says what lies where), as far as they changed:
-of some four thousand numbers that is a few dozen, and to make machine words of all of them takes
-longer than all else that an idle broker does in a second. A test, the simulator and a broker
-without an exporter have no such file.
+of some four thousand numbers that is a few dozen, and to make machine words of all of them was a
+quarter of what a broker without clients does. A test, the simulator and a broker without an
+exporter have no such file.
 """
 
 from array import array
