@@ -83,7 +83,7 @@ class Assigning:
         """As a member of the group."""
 
         def assigned(_: confluent_kafka.Consumer, places: list[Place]) -> None:
-            self._assignment.add(_partitions(places))
+            self._add(_partitions(places))
             try:
                 if on_assign is not None:
                     on_assign(_partitions(places))
@@ -106,7 +106,11 @@ class Assigning:
     def assign(self, partitions: Sequence[Partition]) -> None:
         """By hand, without a group's say; more than once adds. `fetch` gives them to librdkafka."""
         self._must_not_mix(is_manual=True)
+        self._add(partitions)
+
+    def _add(self, partitions: Sequence[Partition]) -> None:
         self._assignment.add(partitions)
+        self._handout.topics.update(topic for topic, _ in partitions)
 
     def _must_not_mix(self, *, is_manual: bool) -> None:
         if self._is_subscribed and self._is_manual != is_manual:

@@ -27,6 +27,7 @@ class Handout:
         self.read: dict[Partition, int] = {}  # the next offset, by what was handed out
         self.uncommitted: dict[Partition, int] = {}
         self.begun: dict[Partition, int] = {}  # the first offset handed out since it was sought
+        self.topics: set[str] = set()  # that were ever read: a message may come late
 
     # Handing out
 
@@ -67,7 +68,7 @@ class Handout:
         """
         if self._settled < self._handled:
             handled = self._batch[self._settled : self._handled]
-            positions = positions_after(handled)
+            positions = self._positions_after(handled)
             if positions.keys() - self.begun.keys():
                 self._note_beginnings(handled)
             self.uncommitted.update(positions)
@@ -77,13 +78,16 @@ class Handout:
                 self._batch = []
                 self._settled = self._handled = self._handed = 0
 
+    def _positions_after(self, messages: list[Message]) -> dict[Partition, int]:
+        return positions_after(messages, is_one_topic=len(self.topics) == 1)
+
     def _note_beginnings(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.begun.setdefault((message.topic, message.partition), message.offset)
 
     def positions(self) -> dict[Partition, int]:
         """The next offset of each partition that was read, by what was handed out."""
-        return {**self.read, **positions_after(self._batch[self._settled : self._handed])}
+        return {**self.read, **self._positions_after(self._batch[self._settled : self._handed])}
 
     # Changes of place
 

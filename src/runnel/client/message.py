@@ -317,17 +317,19 @@ def received(
     return messages
 
 
-def positions_after(messages: Sequence[Message]) -> dict[Partition, int]:
+def positions_after(
+    messages: Sequence[Message], *, is_one_topic: bool = False
+) -> dict[Partition, int]:
     """For each partition the next offset to read, once these received messages were handled.
 
     This is done for all that is ever read; what librdkafka hands out comes in runs of a partition,
-    so only the last of a run is asked for its offset.
+    so only the last of a run is asked for its offset, and none for its topic if there is but one.
     """
     positions: dict[Partition, int] = {}
     topic, partition, last = "", -1, None
     for message in messages:
         raw = message._raw
-        if _partition_of(raw) != partition or _topic_of(raw) != topic:
+        if _partition_of(raw) != partition or not (is_one_topic or _topic_of(raw) == topic):
             if last is not None:
                 positions[topic, partition] = _offset_of(last) + 1
             topic, partition = _topic_of(raw), _partition_of(raw)

@@ -26,6 +26,24 @@ def test_a_batch_counts_when_the_next_is_asked_for() -> None:
     assert handout.uncommitted == {A: 2, B: 8}
 
 
+def test_topics_with_the_same_partition_are_kept_apart() -> None:
+    handout = Handout()
+    handout.topics = {"a", "b"}
+    handout.put(batch(("a", 0), ("b", 7), ("a", 1), ("b", 8)))
+    handout.take(10)
+    assert handout.positions() == {A: 2, B: 9}
+
+
+def test_partitions_of_the_only_topic_are_kept_apart() -> None:
+    handout = Handout()
+    handout.topics = {"a"}
+    places = [(0, 5), (1, 3), (1, 4), (0, 6), (2, 0)]
+    raws = [RawMessage(topic="a", partition=at, offset=offset) for at, offset in places]
+    handout.put(received(raws, None) or [])
+    handout.take(10)
+    assert handout.positions() == {("a", 0): 7, ("a", 1): 5, ("a", 2): 1}
+
+
 def test_one_by_one_counts_all_but_the_last() -> None:
     handout = Handout()
     handout.put(batch(("a", 0), ("a", 1), ("a", 2)))
