@@ -214,7 +214,7 @@ def test_where_metrics_are_told_is_said_and_can_be_chosen(start_broker: StartBro
     broker = start_broker(arguments=["--http", f"127.0.0.1:{port}"], metrics=True)
     assert broker.http == f"127.0.0.1:{port}"
     assert json.loads(broker.ready_file.read_text())["http"] == broker.http
-    assert f"metrics and health are told on http://{broker.http}" in broker.log
+    eventually(lambda: f"metrics and health are told on http://{broker.http}" in broker.log)
     assert get(f"http://{broker.http}/").startswith("Runnel: /metrics")
     assert status(f"http://{broker.http}/metric")[0] == 404
 

@@ -57,7 +57,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """Not for tests that stop or kill it: those start their own."""
-    settings = {"group.initial.rebalance.delay.ms": "0"}
+    # Records of these tests are years old: nothing is to go while a stream reads them.
+    settings = {"group.initial.rebalance.delay.ms": "0", "log.retention.ms": "-1"}
     with BrokerProcess(tmp_path_factory.mktemp("broker") / "data", settings=settings) as running:
         yield running
 
