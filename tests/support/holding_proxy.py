@@ -7,29 +7,25 @@ keep their order. The broker has to advertise `address`, or clients would go aro
 import socket
 import struct
 import threading
+from functools import partial
 from types import TracebackType
-from typing import Self
 
 from runnel.wire.apis import ApiKey
+from tests.support.proxy import Proxy, Pump
 
 _REQUEST = struct.Struct(">hhi")  # API key, version, correlation id
 _SIZE = struct.Struct(">i")
 
 
-class HoldingProxy:
+class HoldingProxy(Proxy):
     """In `with`; `upstream` is set once the broker is there."""
 
-    upstream: tuple[str, int]
-
     def __init__(self) -> None:
+        super().__init__()
         self._api_key: ApiKey | None = None
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._listening.getsockname()
         self.has_held = threading.Event()
         self._is_open = threading.Event()
         self._is_open.set()
-        self._sockets: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._accept, daemon=True)
 
     def hold(self, api_key: ApiKey) -> None:
         self._api_key = api_key
@@ -39,10 +35,6 @@ class HoldingProxy:
     def release(self) -> None:
         self._is_open.set()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -50,28 +42,11 @@ class HoldingProxy:
         trace: TracebackType | None,
     ) -> None:
         self.release()
-        self._listening.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread
-        self._thread.join()
-        self._listening.close()
-        for sock in self._sockets:
-            sock.close()
+        super().__exit__(kind, error, trace)
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listening.accept()
-            except OSError:
-                return  # closed
-            try:
-                far = socket.create_connection(self.upstream)
-            except OSError:  # the broker has gone before its clients
-                near.close()
-                continue
-            self._sockets += [near, far]
-            asked: set[int] = set()
-            for source, sink, pump in ((near, far, self._ask), (far, near, self._answer)):
-                sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=pump, args=(source, sink, asked), daemon=True).start()
+    def pumps(self, near: socket.socket, far: socket.socket) -> tuple[Pump, Pump]:
+        asked: set[int] = set()
+        return partial(self._ask, near, far, asked), partial(self._answer, far, near, asked)
 
     def _ask(self, source: socket.socket, sink: socket.socket, asked: set[int]) -> None:
         while frame := _frame(source):
