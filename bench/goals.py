@@ -5,7 +5,7 @@ or with a fixed amount. A line of two conditions is two goals. A goal is judged 
 rounds, and only if the run measured what it names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -170,6 +170,11 @@ def compare(
             return theirs and ratio(mine.value, theirs.value)
         case By.CPU:
             return theirs and ratio(mine.cpu, theirs.cpu)
+
+
+def to_measure_again(verdicts: Iterable[Verdict]) -> set[str]:
+    """The measures that missed musts are about: what is compared, and what it is compared with."""
+    return {name for verdict in verdicts if not verdict.met for name in verdict.goal.measures}
 
 
 def ratio(mine: float | None, theirs: float | None) -> float | None:

@@ -105,8 +105,7 @@ def _folder(stack: ExitStack) -> Path:
 def _missed(cells: Sequence[Cell], targets: Sequence[Target], rounds: Rounds) -> list[Cell]:
     """Those that a missed must is about: what is compared, and what it is compared with."""
     reference, subject = (report.medians(rounds.rows, target.name) for target in targets[:2])
-    missed = [verdict.goal for verdict in goals.judge(reference, subject) if not verdict.met]
-    names = {name for goal in missed for name in (goal.measure, goal.base)}
+    names = goals.to_measure_again(goals.judge(reference, subject))
     return [cell for cell in cells if any(measure.name in names for measure in cell.measures)]
 
 

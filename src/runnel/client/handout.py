@@ -68,7 +68,7 @@ class Handout:
         """
         if self._settled < self._handled:
             handled = self._batch[self._settled : self._handled]
-            positions = self._positions_after(handled)
+            positions = self.positions_after(handled)
             if positions.keys() - self.begun.keys():
                 self._note_beginnings(handled)
             self.uncommitted.update(positions)
@@ -78,7 +78,8 @@ class Handout:
                 self._batch = []
                 self._settled = self._handled = self._handed = 0
 
-    def _positions_after(self, messages: list[Message]) -> dict[Partition, int]:
+    def positions_after(self, messages: list[Message]) -> dict[Partition, int]:
+        """The next offset of each partition that these are of."""
         return positions_after(messages, is_one_topic=len(self.topics) == 1)
 
     def _note_beginnings(self, messages: Iterable[Message]) -> None:
@@ -87,7 +88,7 @@ class Handout:
 
     def positions(self) -> dict[Partition, int]:
         """The next offset of each partition that was read, by what was handed out."""
-        return {**self.read, **self._positions_after(self._batch[self._settled : self._handed])}
+        return {**self.read, **self.positions_after(self._batch[self._settled : self._handed])}
 
     # Changes of place
 

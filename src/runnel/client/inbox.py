@@ -91,9 +91,10 @@ class Inbox(Assigning):
         return raw.error() is not None or _partition_of(raw) in self._assignment.partitions
 
     def _messages(self, batch: "list[RawMessage]") -> list[Message]:
-        if self._assignment.beginning:
-            batch = self._begun(batch)
         messages = received(batch, self._deserializers)
+        if self._assignment.beginning and (due := self._due(batch, messages)):
+            batch = self._sought(batch, due)
+            messages = received(batch, self._deserializers)
         if messages is None:
             self._judge(batch)
             good = [raw for raw in batch if raw.error() is None]
@@ -103,13 +104,17 @@ class Inbox(Assigning):
             raise failure
         return messages
 
-    def _begun(self, batch: "list[RawMessage]") -> "list[RawMessage]":
-        """Seek where that was put off until now; what came from elsewhere is not handed out."""
-        answers = [raw for raw in batch if _is_answer(raw)]
-        due = self._assignment.begin(map(_partition_of, answers))
-        if not due:
-            return batch
-        self._assignment.halted.update(_partition_of(raw) for raw in answers if _is_halt(raw))
+    def _due(
+        self, batch: "list[RawMessage]", messages: list[Message] | None
+    ) -> "dict[Partition, int]":
+        """The seeks that were put off until now; a reader's first batches all pass here."""
+        if messages is not None:
+            return self._assignment.begin(self._handout.positions_after(messages))
+        return self._assignment.begin(_partition_of(raw) for raw in batch if _is_answer(raw))
+
+    def _sought(self, batch: "list[RawMessage]", due: "dict[Partition, int]") -> "list[RawMessage]":
+        """Seek; what came from elsewhere is not handed out."""
+        self._assignment.halted.update(_partition_of(raw) for raw in batch if _is_halt(raw))
         try:
             self._seek(due)
         except ClientError as failure:  # the other messages are not lost by it

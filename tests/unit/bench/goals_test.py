@@ -3,7 +3,16 @@
 import pytest
 
 from bench.cells import CELLS
-from bench.goals import GOALS, MEMORY, By, Goal, Median, Verdict, judge
+from bench.goals import (
+    GOALS,
+    MEMORY,
+    By,
+    Goal,
+    Median,
+    Verdict,
+    judge,
+    to_measure_again,
+)
 
 KAFKA = {"rate": Median(100.0, 2.0), "time": Median(50.0, None)}
 FASTER = {"rate": Median(150.0, 1.0), "time": Median(20.0, None)}
@@ -57,3 +66,9 @@ def test_runnel_is_compared_with_itself_and_with_amounts() -> None:
 )
 def test_what_was_not_measured_is_not_judged(goal: Goal) -> None:
     assert judge(KAFKA, FASTER, [goal]) == []
+
+
+def test_what_missed_is_measured_again_with_what_it_is_compared_with() -> None:
+    met, missed = Goal("rate", True, 1.5), Goal("rate", False, 1.0, by=By.ITSELF, base="time")
+    assert to_measure_again(judge(KAFKA, FASTER, [met])) == set()
+    assert to_measure_again(judge(KAFKA, FASTER, [met, missed])) == {"rate", "time"}

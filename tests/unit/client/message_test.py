@@ -24,6 +24,15 @@ def received(value: bytes | None = b"v", deserializer: Serializer | None = None)
     return ReceivedMessage(raw, Deserializers(None, deserializer))
 
 
+class Special(RawMessage):
+    """Not quite what a compiled client calls C functions of."""
+
+
+def test_a_raw_message_of_another_kind() -> None:
+    message = ReceivedMessage(Special(topic="orders", partition=2, offset=43, value=b"v"), None)
+    assert (message.id, message.value, message.key) == ("orders-2-43", b"v", None)
+
+
 def test_attributes_and_items_are_the_same() -> None:
     message = received()
     for name in message.keys():  # noqa: SIM118  # a message is no dict
