@@ -223,9 +223,11 @@ def _commits(checkpoint: Path) -> set[str]:
 
 def _workers(jvm: int) -> list[int]:
     """Python below the JVM, but not the process that forks workers: Spark starts no other."""
-    found = psutil.Process(jvm).children(recursive=True)
-    forked = {child.ppid() for child in found}
-    return [child.pid for child in found if child.pid not in forked]
+    parents: dict[int, int] = {}
+    for child in psutil.Process(jvm).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a worker that has just ended
+            parents[child.pid] = child.ppid()
+    return [pid for pid in parents if pid not in parents.values()]
 
 
 def _family(pid: int) -> list[int]:

@@ -1,5 +1,6 @@
 """A batch read without Spark: which offsets it comes to, and what it says of those not there."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -214,5 +215,7 @@ def test_a_topic_deleted_between_is_gone(servers: str) -> None:
     make_topic(servers, "short-lived")
     with Cluster(addresses_of(servers)) as cluster:
         delete_topic(cluster, "short-lived")
+        while not cluster.metadata(["short-lived"]).topics[0].error_code:
+            time.sleep(0.05)  # Kafka says that it is deleted before every request finds it so
     with pytest.raises(SourceError, match="there is no topic short-lived"):
         batch_reader(servers, {"subscribe": "short-lived"}).partitions()
