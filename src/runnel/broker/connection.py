@@ -91,7 +91,9 @@ class Pending:
 
     def abandon(self, reason: str) -> None:
         """The request failed in a way that its connection does not survive."""
-        self.cancel = None
+        cancel, self.cancel = self.cancel, None
+        if cancel is not None:
+            cancel()  # else it stays where it waits, and fails again whenever that moves
         self.connection.close(reason)
 
 

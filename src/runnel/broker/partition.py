@@ -217,7 +217,8 @@ class Partition(Waitable):
         if header.producer_id >= 0:
             duplicate = log.producers.check(header)
             if duplicate is not None:
-                return duplicate.base_offset, duplicate.last_offset, append_time_ms
+                told_ms = NO_TIMESTAMP if append_time_ms == NO_TIMESTAMP else duplicate.timestamp
+                return duplicate.base_offset, duplicate.last_offset, told_ms
         base_offset = log.log_end_offset
         stamp(records, 0, base_offset, self.leader_epoch)
         if append_time_ms != NO_TIMESTAMP:

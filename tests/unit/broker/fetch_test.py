@@ -177,6 +177,8 @@ def test_a_parked_request_that_fails_costs_only_its_connection(
         assert values_of(await found) == [b"v"]
         with pytest.raises(ClosedError):
             await lost
+        partition = desk.broker.partitions.get("t", 0)
+        assert not partition.waiters, "it would fail again with every record"
 
     monkeypatch.setattr(fetch_handler, "make_plan", fragile)
     at_desk(test)

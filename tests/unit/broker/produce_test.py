@@ -137,6 +137,19 @@ def test_log_append_time_is_stamped_and_told() -> None:
     at_desk(test)
 
 
+def test_a_repeated_batch_is_told_the_time_that_is_in_the_log() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk, message_timestamp_type="LogAppendTime")
+        records = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)
+        first = await produce(desk, records)
+        await asyncio.sleep(60)
+        again = await produce(desk, records)
+        assert again.base_offset == first.base_offset
+        assert again.log_append_time_ms == first.log_append_time_ms
+
+    at_desk(test)
+
+
 @pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 @pytest.mark.parametrize("size", [10, 40_000])
 def test_recompression_keeps_the_records(wanted: str, size: int) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runnel.coordinator.timers import AT_ONCE_MAX, NEVER_MS, Timer, Timers
+from runnel.coordinator.timers import AT_ONCE_MAX, NEVER_MS, SWEPT_AT_LEAST, Timer, Timers
 
 
 def _timer(timers: Timers, done: list[str], name: str, at_ms: int) -> Timer:
@@ -37,6 +37,22 @@ def test_one_that_is_put_off_costs_no_entry() -> None:
     assert timers.next_ms() == 1999
     timers.run_due(1999)
     assert done == ["session"]
+
+
+def test_what_was_cancelled_leaves_long_before_its_time() -> None:
+    timers, done = Timers(), list[str]()
+    kept = [_timer(timers, done, f"kept {number}", 10_000 + number) for number in range(50)]
+    for number in range(20 * SWEPT_AT_LEAST):
+        _timer(timers, done, "cancelled", 2**31 + number).cancel()
+        assert len(timers) <= 2 * SWEPT_AT_LEAST
+    again = _timer(timers, done, "again", 2**31)
+    again.cancel()
+    for _ in range(2 * SWEPT_AT_LEAST):
+        _timer(timers, done, "cancelled", 2**31).cancel()
+    again.start(20_000)
+    for now_ms in (10_100, 20_000):
+        timers.run_due(now_ms)
+    assert done == [*(f"kept {number}" for number in range(len(kept))), "again"]
 
 
 def test_one_that_is_drawn_nearer_runs_once() -> None:

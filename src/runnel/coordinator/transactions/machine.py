@@ -154,8 +154,6 @@ class TransactionMachine:
     ) -> Set[TopicPartition]:
         """Which of them are not in the transaction that is going on (KIP-890, verify only)."""
         transaction = self._owned(transactional_id, who)
-        if transaction.state.is_prepared:
-            raise transitions.concurrent(transaction)
         return partitions - transaction.partitions
 
     def end(
@@ -197,6 +195,7 @@ class TransactionMachine:
 
     def _owned(self, transactional_id: str, who: Identity) -> Transaction:
         transaction = self._find(transactional_id)
+        transitions.ensure_not_ending(transaction)
         transitions.ensure_owned(transaction, who)
         return transaction
 

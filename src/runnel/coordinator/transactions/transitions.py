@@ -46,6 +46,7 @@ def created(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: in
 
 def ensure_may_init(transaction: Transaction, expected: Identity | None) -> None:
     """With an identity given, only its present or last owner may go on with it (KIP-360)."""
+    ensure_not_ending(transaction)
     if expected is not None and not (
         expected.producer_id == transaction.producer_id
         or (
@@ -54,8 +55,6 @@ def ensure_may_init(transaction: Transaction, expected: Identity | None) -> None
         )
     ):
         raise fenced(transaction, expected)
-    if transaction.state.is_prepared:
-        raise concurrent(transaction)
 
 
 def initialised(
@@ -93,6 +92,15 @@ def initialised(
     )
 
 
+def ensure_not_ending(transaction: Transaction) -> None:
+    """To be asked before who it is: a producer knows its next epoch or id before it is in force.
+
+    It is told both when the end is decided (KIP-890), and may come back before that is carried out.
+    """
+    if transaction.state.is_prepared:
+        raise concurrent(transaction)
+
+
 # Adding partitions
 
 
@@ -107,8 +115,6 @@ def extended(
     transaction: Transaction, partitions: Set[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction | None:
     """None if they are all in it already."""
-    if transaction.state.is_prepared:
-        raise concurrent(transaction)
     is_ongoing = transaction.state is State.ONGOING
     if is_ongoing and partitions <= transaction.partitions:
         return None
@@ -138,6 +144,7 @@ def ended(
     """EndTxn of a client. None: it is ended just so, and this asks once more."""
     if client_version < EPOCH_BUMPS_SINCE:
         return _ended_in_its_epoch(transaction, who, client_version, now_ms, is_commit)
+    ensure_not_ending(transaction)
     state = transaction.state
     after_overflow = (
         transaction.previous_producer_id == who.producer_id
@@ -145,12 +152,10 @@ def ended(
         and transaction.epoch == 0
     )
     after_bump = transaction.epoch == who.epoch + 1
-    is_repeated = (state.is_complete and (after_bump or after_overflow)) or (
-        state.is_prepared and after_bump
-    )
+    is_repeated = state.is_complete and (after_bump or after_overflow)
     if transaction.producer_id != who.producer_id and not after_overflow:
         raise unmapped(transaction.transactional_id)
-    if not is_repeated and (state.is_prepared or transaction.epoch != who.epoch):
+    if not is_repeated and transaction.epoch != who.epoch:
         raise fenced(transaction, who)
     if is_repeated:
         _ensure_same_end(transaction, who, is_commit)
@@ -162,12 +167,9 @@ def ended(
 
 def _ensure_same_end(transaction: Transaction, who: Identity, is_commit: bool) -> None:
     """The epoch has moved on. If to another end than the client's, then not by its request."""
-    was_commit = transaction.state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
-    if was_commit != is_commit:
+    if (transaction.state is State.COMPLETE_COMMIT) != is_commit:
         # KAFKA-20785: a commit that lost against the time-out is fenced, not in a wrong state.
         raise fenced(transaction, who) if is_commit else _cannot_end(transaction, is_commit)
-    if transaction.state.is_prepared:
-        raise concurrent(transaction)
 
 
 def _ended_in_its_epoch(
