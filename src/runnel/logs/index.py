@@ -26,7 +26,7 @@ from runnel.logs.segment import (
     discard,
 )
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 LIST: Final = "index.json"
 DEFAULT_FOLDER: Final = ".runnel/logs"
 SEGMENT_LINES: Final = 500_000  # at most, in one that is made of a topic

@@ -7,7 +7,7 @@ line of text. Nothing is refused: a log is read when something has gone wrong al
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 LEVELS: Final = ("trace", "debug", "info", "warning", "error", "critical")  # rising
@@ -30,6 +30,8 @@ _LOGGER = ("logger", "logger_name", "log.logger", "name")
 _HOST = ("host", "hostname", "host.name")
 _THREAD = ("thread", "thread_name", "threadName")
 _EXCEPTION = ("exception", "stack_trace", "stacktrace", "exc_info", "error.stack_trace", "stack")
+_EXCEPTIONS: Final = frozenset(_EXCEPTION)
+_GROUPS: Final = frozenset({"fields", "extra", "context", "labels"})  # whose names say nothing
 _KNOWN: Final = frozenset(
     {*_LEVEL, *_MESSAGE, *_SERVICE, *_LOGGER, *_HOST, *_THREAD, *_EXCEPTION, *_TIME, "pid"}
 )
@@ -82,6 +84,10 @@ def level_at_least(level: str, least: str) -> bool:
 
 def level_of(value: object) -> str:
     """Names as loggers write them, numbers of pino and bunyan (30 is info) and of syslog."""
+    if type(value) is str:  # as nearly all are
+        found = _LEVEL_NAMES.get(value)
+        if found is not None:
+            return found
     if isinstance(value, bool) or value is None:
         return ""
     value = _plain(value)
@@ -124,10 +130,8 @@ def _of_object(document: dict[str, Any]) -> Line:
     for name, value in document.items():
         if name in _KNOWN:
             continue
-        if name in ("fields", "extra", "context", "labels") and isinstance(value, dict):
-            fields.update(_flat("", value, 1))
-        elif isinstance(value, dict):
-            fields.update(_flat(f"{name}.", value, 1))
+        if type(value) is dict:
+            _flatten(fields, "" if name in _GROUPS else f"{name}.", value, 1)
         else:
             fields[without_surrogates(name)] = _text(value)
     return Line(
@@ -138,7 +142,7 @@ def _of_object(document: dict[str, Any]) -> Line:
         _text(_first(document, _HOST)),
         _text(document.get("pid")),
         _text(_first(document, _THREAD)),
-        _text(_first(document, _EXCEPTION)),
+        "" if _EXCEPTIONS.isdisjoint(document) else _text(_first(document, _EXCEPTION)),
         fields,
         True,
     )
@@ -155,14 +159,16 @@ def _first(document: Mapping[str, Any], names: tuple[str, ...]) -> object:
 def _text(value: object) -> str:
     if type(value) is str:
         return value if value.isascii() else without_surrogates(value)
+    if type(value) is int:
+        return str(value)
     return "" if value is None else without_surrogates(text_of(value))
 
 
-def _flat(prefix: str, document: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+def _flatten(fields: dict[str, str], prefix: str, document: Mapping[str, Any], depth: int) -> None:
     """`http: {status: 500}` is `http.status=500`."""
     for name, value in document.items():
         path = without_surrogates(f"{prefix}{name}")
-        if isinstance(value, dict) and depth < _NESTED_MAX:
-            yield from _flat(f"{path}.", value, depth + 1)
+        if type(value) is dict and depth < _NESTED_MAX:
+            _flatten(fields, f"{path}.", value, depth + 1)
         else:
-            yield path, _text(value)
+            fields[path] = _text(value)

@@ -14,7 +14,6 @@ from pathlib import Path
 from struct import error as StructError
 from typing import Any, Final, NamedTuple, Self
 
-from runnel.errors import RunnelError
 from runnel.logs.blocks import BLOCK_BYTES, BLOCK_LINES, Block, packed
 from runnel.logs.filters import Filters, LogRecord, searched
 from runnel.logs.lines import parsed
@@ -204,9 +203,7 @@ class Segment:
 
     def record(self, offset: int) -> LogRecord:
         if self._recent is None or offset not in self._recent:
-            query = "SELECT data FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
-            ((data,),) = self._asked(query, (offset,))
-            self._recent = self._block(data)
+            self._recent = self._block_of(offset)
         return self._recent.record(offset)
 
     def before(self, offset: int, count: int) -> list[LogRecord]:
@@ -251,10 +248,18 @@ class Segment:
         for (data,) in self._asked(query, (high, low)):
             yield from reversed(self._block(data).records(low, high))
 
+    def _block_of(self, offset: int) -> Block:
+        query = "SELECT data FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        try:
+            (data,) = self._database.execute(query, (offset,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+        return self._block(data)
+
     def _block(self, data: bytes) -> Block:
         try:
             return Block(data, self.info.partition)
-        except (RunnelError, ValueError, StructError) as error:
+        except (ValueError, StructError) as error:
             raise self._damaged(error) from error
 
     def _asked(self, query: str, values: Sequence[object]) -> "Iterator[Any]":
