@@ -266,6 +266,9 @@ class _Fetcher:
                 f"{self._where} from offset {self._position} on: an open transaction keeps readers"
                 f" of what is committed before offset {limit}; end it, or read to that offset"
             )
+        if limit >= end and throttled_ms:  # they are there: to pass over them would be wrong
+            quota = RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None, self._where)
+            raise self._failure(quota)
         why = f"the partition ends at {row.high_watermark}"
         if limit >= end:
             why += f", but the broker gives none of them within {self._scan.poll_timeout_ms} ms"

@@ -243,16 +243,16 @@ def test_a_topic_made_anew_is_a_loss(servers: str) -> None:
     assert values(servers, piece, poll_timeout_ms=300, fail_on_data_loss=False) == []
 
 
-def empty_answers(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def empty_answers(monkeypatch: pytest.MonkeyPatch, count: int, throttled_ms: int = 0) -> None:
     """As of Kafka, where records of remote storage do not come in time."""
     whole, left = _Fetcher._next_answer, count
 
     def slow(self: _Fetcher) -> tuple[PartitionData, int]:
         nonlocal left
-        row, throttled_ms = whole(self)
+        row, told_ms = whole(self)
         if left:
             left, row.records = left - 1, b""
-        return row, throttled_ms
+        return row, told_ms or throttled_ms
 
     monkeypatch.setattr(_Fetcher, "_next_answer", slow)
 
@@ -267,6 +267,19 @@ def test_empty_answers_do_not_end_a_range(servers: str, monkeypatch: pytest.Monk
     with pytest.raises(DataLossError, match=r"remote-0.*gives none of them within 300 ms"):
         values(servers, piece, poll_timeout_ms=300)
     assert values(servers, piece, poll_timeout_ms=300, fail_on_data_loss=False) == []
+
+
+def test_a_quota_is_waited_for_and_never_a_loss(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(servers, "quota", configs={"cleanup.policy": "compact"})
+    send(servers, "quota", numbered(10))
+    piece = Range("quota", 0, 0, 10)
+    empty_answers(monkeypatch, 2 * EMPTY_ANSWERS_MAX, throttled_ms=1)
+    assert len(values(servers, piece)) == 10
+    empty_answers(monkeypatch, 100_000, throttled_ms=1)
+    with pytest.raises(ReadError, match=r"quota-0: THROTTLING_QUOTA_EXCEEDED; raise kafkaConsumer"):
+        values(servers, piece, poll_timeout_ms=300, fail_on_data_loss=False)
 
 
 def test_empty_answers_of_a_compacted_topic_end_a_range(
