@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from runnel.arrow import connections
 from runnel.arrow.losses import ReadError, report_loss
 from runnel.arrow.ranges import Range, Scan
-from runnel.client.admin import EARLIEST, LATEST, list_offsets
+from runnel.client.admin import EARLIEST, LATEST, ResourceType, describe_configs, list_offsets
 from runnel.client.cluster import (
     PASSING,
     ClientError,
@@ -28,7 +28,7 @@ from runnel.client.cluster import (
 )
 from runnel.client.raw import ClosedError, WireClient, decode_reply
 from runnel.errors import ErrorCode, WireError
-from runnel.types import FileSlice
+from runnel.types import NO_TOPIC_ID, FileSlice
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.fetch import (
     AbortedTransaction,
@@ -43,9 +43,7 @@ PARTITION_BYTES: Final = 8 << 20  # per answer, unless `max.partition.fetch.byte
 LIKELY_RECORD_BYTES: Final = 1 << 10  # before the first answer tells
 SMALL_FETCH_BYTES: Final = 64 << 10
 MAX_WAIT_MS: Final = 500
-EMPTY_ANSWERS_MAX: Final = (
-    3  # below the high watermark: then nothing is there, as in a compacted log
-)
+EMPTY_ANSWERS_MAX: Final = 3  # of a compacted log, below the high watermark: nothing is there
 UNKNOWN_TOPIC_S: Final = 5.0  # a broker that has just started may not know its topics yet
 BACKOFF_S: Final = 0.05
 BACKOFF_MAX_S: Final = 1.0
@@ -102,6 +100,7 @@ class _Fetcher:
         self._memory = bytearray()
         self._record_bytes = float(LIKELY_RECORD_BYTES)
         self._empty_answers = 0
+        self._compacted: bool | None = None  # None: not asked yet
         client = scan.client
         limit = connections.integer(client, "max.partition.fetch.bytes", PARTITION_BYTES, 1)
         self._bytes_max = min(limit, connections.integer(client, "fetch.max.bytes", limit, 1))
@@ -208,6 +207,9 @@ class _Fetcher:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, self._where)
         if leader < 0:
             raise RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, None, self._where)
+        if NO_TOPIC_ID not in (piece.topic_id, topic.topic_id) and topic.topic_id != piece.topic_id:
+            # A broker that lags behind may still tell of the one before: that passes.
+            raise RefusedError(ErrorCode.INCONSISTENT_TOPIC_ID, None, self._where)
         self._topic_id = topic.topic_id
         self._connection = cluster.connection(leader)
         self._connection.sock.settimeout(self._timeout_ms / 1000)
@@ -238,7 +240,9 @@ class _Fetcher:
     ) -> None:
         """An answer without a whole batch: wait, unless no record can come.
 
-        Below what readers may see, an empty answer says that compaction left nothing there.
+        Below what readers may see, an empty answer of a compacted log says that nothing is left
+        there. Of any other it says that the records could not be had in time, as those that Kafka
+        keeps in remote storage.
         """
         end = self._piece.end
         limit = row.last_stable_offset if self._scan.read_committed else row.high_watermark
@@ -246,8 +250,10 @@ class _Fetcher:
             if throttled_ms == 0:
                 self._empty_answers += 1
             if self._empty_answers >= EMPTY_ANSWERS_MAX:
-                self._position = end
-            return
+                if self._is_compacted():
+                    self._position = end
+                    return
+                time.sleep(BACKOFF_S)  # whoever answers so may not have waited
         if size:
             raise ReadError(
                 f"{self._where} from offset {self._position} on: {size} bytes hold no whole batch;"
@@ -255,14 +261,32 @@ class _Fetcher:
             )
         if (time.monotonic() - progress_at) * 1000 < self._scan.poll_timeout_ms:
             return
-        if row.high_watermark >= end:
+        if limit < end <= row.high_watermark:
             raise ReadError(
                 f"{self._where} from offset {self._position} on: an open transaction keeps readers"
                 f" of what is committed before offset {limit}; end it, or read to that offset"
             )
+        if limit >= end and throttled_ms:  # they are there: to pass over them would be wrong
+            quota = RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None, self._where)
+            raise self._failure(quota)
         why = f"the partition ends at {row.high_watermark}"
+        if limit >= end:
+            why += f", but the broker gives none of them within {self._scan.poll_timeout_ms} ms"
         report_loss(self._scan, self._piece, self._position, end, why)
         self._position = end
+
+    def _is_compacted(self) -> bool:
+        """Whether records may be missing. Raises ClientError where it is to be asked again."""
+        if self._compacted is None:
+            topic, key = self._piece.topic, "cleanup.policy"
+            try:
+                rows = describe_configs(self._cluster, ResourceType.TOPIC, topic, [key])
+            except (RefusedError, UnsupportedError) as error:
+                if isinstance(error, RefusedError) and error.code in PASSING:
+                    raise
+                rows = []  # who may not ask does not pass over records either
+            self._compacted = any("compact" in (row.value or "") for row in rows)
+        return self._compacted
 
     def _skip_what_is_gone(self) -> None:
         """To the first offset that is there. Raises DataLossError, ClientError."""
@@ -282,14 +306,16 @@ class _Fetcher:
             if error.code in _UNKNOWN:
                 if waited_s * 1000 < min(self._scan.poll_timeout_ms, UNKNOWN_TOPIC_S * 1000):
                     return False
-                self._report_unknown()
+                self._report_unknown(error)
                 return False
             if error.code not in PASSING:
                 return True
         return waited_s * 1000 >= self._scan.poll_timeout_ms
 
-    def _report_unknown(self) -> None:
+    def _report_unknown(self, error: RefusedError) -> None:
         why = "there is no such topic or partition"
+        if error.code == ErrorCode.INCONSISTENT_TOPIC_ID:
+            why = "the topic was deleted and made anew"
         report_loss(self._scan, self._piece, self._position, self._piece.end, why)
         self._position = self._piece.end
 

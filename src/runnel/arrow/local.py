@@ -21,7 +21,7 @@ from runnel.arrow.tally import Tally
 from runnel.errors import RunnelError
 from runnel.storage.checkpoints import LOG_STARTS, decode_offsets
 from runnel.storage.files import OsDisk
-from runnel.types import TopicPartition
+from runnel.types import NO_TOPIC_ID, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,8 @@ def _opened(disk: OsDisk, place: Place, piece: Range) -> MappedLog:
         raise GoneError(f"there is no folder {partition} in {', '.join(place.folders)}")
     if piece.start < _log_start(disk, folder, partition):
         raise GoneError(f"{partition} begins after offset {piece.start}")
-    return MappedLog(disk, folder, place.topic_id, piece.start, piece.end)
+    topic_id = place.topic_id if piece.topic_id == NO_TOPIC_ID else piece.topic_id
+    return MappedLog(disk, folder, topic_id, piece.start, piece.end)
 
 
 def _log_start(disk: OsDisk, folder: str, partition: TopicPartition) -> int:

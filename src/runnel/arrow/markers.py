@@ -11,7 +11,7 @@ from collections import deque
 from struct import Struct
 from typing import Final, NamedTuple
 
-from runnel.arrow.mapped import MappedLog, MappedSegment
+from runnel.arrow.mapped import GoneError, MappedLog, MappedSegment
 from runnel.native.columns import BatchRows, RecordColumns, runs_of
 from runnel.storage.transactions import read_marker
 from runnel.wire.batch import (
@@ -84,6 +84,8 @@ class Committed:
             self._at = slot, position
             if self._markers[wanted]:
                 return
+            if any(segment.data[position : position + HEADER_SIZE]) and self._log.segment(slot + 1):
+                raise GoneError(f"{segment.path} is damaged: markers may lie behind")
             slot, position = slot + 1, 0
             self._at = slot, position
         raise UndecidedError(f"producer {wanted}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from runnel.arrow.decoding import Decoding
+from runnel.types import NO_TOPIC_ID, TopicId
 
 COLUMNS: Final = (
     "key",
@@ -27,7 +28,7 @@ class Place(NamedTuple):
     """Where the files of a partition may be, see `locating`: on some executors they are not."""
 
     folders: tuple[str, ...]  # data folders, as `log.dirs` names them
-    topic_id: bytes  # by which the task knows that the files are of this topic
+    topic_id: TopicId  # by which the task knows that the files are of this topic
 
 
 class Range(NamedTuple):
@@ -38,6 +39,7 @@ class Range(NamedTuple):
     start: int  # the next offset to read
     end: int  # exclusive
     place: Place | None = None  # where a task may find it as files; else the broker is asked
+    topic_id: TopicId = NO_TOPIC_ID  # in a topic of another id the offsets mean nothing
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from runnel.arrow.losses import ReadError
-from runnel.arrow.mapped import MappedLog, MappedSegment
+from runnel.arrow.mapped import GoneError, MappedLog, MappedSegment
 from runnel.arrow.markers import Committed
 from runnel.arrow.ranges import Range, Scan
 from runnel.arrow.rows import RowBuilder, any_within
@@ -40,6 +40,7 @@ class SegmentReader:
         self._visible = Committed(log) if scan.read_committed else Aborted(None)
         self._tally = tally
         self._touched = 0  # up to this position of the segment, and counted
+        self._bytes_left = 0  # of the segment, where no batch stands any more
 
     def batches(self) -> "Iterator[pa.RecordBatch]":
         """Raises ReadError, and what a log that goes raises: GoneError, OSError, UndecidedError."""
@@ -55,16 +56,33 @@ class SegmentReader:
             yield from self._of(segment, self._first(segment) if slot == 0 else 0)
             segment.close()
             slot += 1
+            self._ensure_whole(segment, slot)
 
     def _first(self, segment: MappedSegment) -> int:
         return segment.position_near(self.offset, verify_crc=self._builder.verifies_crc)
 
+    def _ensure_whole(self, segment: MappedSegment, next_slot: int) -> None:
+        """Raises GoneError where a batch cannot be read and others follow it.
+
+        At the end of the log a part of one is normal: it is being written, or a crash left it.
+        """
+        if self._bytes_left == 0 or self.offset >= self._end:
+            return
+        follower = self._log.segment(next_slot)
+        if follower is not None and follower.base_offset > self.offset:
+            raise GoneError(
+                f"{segment.path} is damaged {self._bytes_left} bytes before its end, from offset"
+                f" {self.offset} on"
+            )
+
     def _of(self, segment: MappedSegment, position: int) -> "Iterator[pa.RecordBatch]":
+        self._bytes_left = 0
         while self.offset < self._end:
             segment.read_up_to(position)
             header = segment.header_at(position)
-            if header is None:
-                return  # the end of the file, or of what was written of it
+            if header is None:  # the end of the file, or of what was written of it
+                self._bytes_left = len(segment.data) - position
+                return
             if header.base_offset >= self._end:
                 self.offset = self._end
                 return

@@ -16,6 +16,11 @@ from runnel.native._varints cimport put_varlong, varlong_size
 
 from runnel.native.columns import Payload
 
+# What `fill` returns instead of a row; from NO_LANE on downwards the row is told, too.
+cdef enum:
+    NO_MEMORY = -1
+    NO_LANE = -2
+
 cdef struct Lane:
     uint8_t* data
     int64_t size
@@ -189,7 +194,10 @@ cdef class Payloads:
     def append(
         self, lanes, keys, values, headers, int64_t row, int64_t row_count, int64_t timestamp
     ):
-        """The rows from `row` on; returns that for whose lane there is no room, or the count."""
+        """The rows from `row` on; returns that for whose lane there is no room, or the count.
+
+        Raises IndexError for a row of a lane that is not there.
+        """
         cdef Held held = Held()
         cdef const int32_t* numbers = <const int32_t*>held.take(lanes)
         cdef Binary key = held.binary(keys)
@@ -206,8 +214,10 @@ cdef class Payloads:
             lists.values = held.binary(headers.values)
         with nogil:
             stopped = self.fill(numbers, &key, &value, &lists, row, row_count, timestamp)
-        if stopped < 0:
+        if stopped == NO_MEMORY:
             raise MemoryError
+        if stopped < 0:
+            raise IndexError(numbers[NO_LANE - stopped])
         return stopped
 
     cdef int64_t fill(
@@ -224,6 +234,8 @@ cdef class Payloads:
         cdef int64_t size, total, delta, first, last, index
         cdef uint8_t* out
         while row < row_count:
+            if numbers[row] < 0 or numbers[row] >= self.lane_count:
+                return NO_LANE - row
             lane = &self.lanes[numbers[row]]
             if lane.count == 0:
                 lane.base_timestamp = timestamp
@@ -243,7 +255,7 @@ cdef class Payloads:
             if lane.count and lane.size + total > self.limit_bytes:
                 return row
             if make_room(lane, lane.size + total) < 0:
-                return -1
+                return NO_MEMORY
             out = put_varlong(lane.data + lane.size, size)
             out[0] = 0  # attributes, of which none is defined
             out = put_varlong(out + 1, delta)

@@ -53,9 +53,14 @@ class Payloads:
         row_count: int,
         timestamp: int,
     ) -> int:
-        """The rows from `row` on; returns that for whose lane there is no room, or the count."""
+        """The rows from `row` on; returns that for whose lane there is no room, or the count.
+
+        Raises IndexError for a row of a lane that is not there.
+        """
         numbers = memoryview(lanes).cast("i")
         while row < row_count:
+            if not 0 <= numbers[row] < len(self._lanes):
+                raise IndexError(numbers[row])
             lane = self._lanes[numbers[row]]
             if not lane.count:
                 lane.base_timestamp = lane.max_timestamp = timestamp

@@ -140,3 +140,12 @@ def test_later_rows_keep_their_own_time(encoder: ModuleType) -> None:
     payloads.append(bytearray(8), None, values, None, 0, 1, 100)
     payloads.append(bytearray(8), None, values, None, 1, 2, 250)
     assert [row.timestamp for row in records_of(payloads.take(0))] == [100, 250]
+
+
+@pytest.mark.parametrize("lane", [2, 1 << 30, -1])
+def test_a_lane_that_is_not_there_is_refused(encoder: ModuleType, lane: int) -> None:
+    values = binary(pa.array(["a", "b"], pa.string()))
+    payloads = encoder.Payloads(2, 1000)
+    with pytest.raises(IndexError, match=str(lane)):
+        payloads.append(bytearray(struct.pack("=2i", 1, lane)), None, values, None, 0, 2, 5)
+    assert [row.value for row in records_of(payloads.take(1))] == [b"a"]

@@ -5,8 +5,11 @@ The kills themselves are in tests/spark_faults.
 """
 
 import json
+import pickle
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,10 +24,18 @@ from runnel.native.columns import Record
 from runnel.spark import steps
 from runnel.spark.tasks import Task
 from runnel.spark.writes import decisions, exactly_once, transactional
-from runnel.spark.writes.exactly_once import Left, NotPreparedError, Prepared, commit, prepare
+from runnel.spark.writes.exactly_once import (
+    ExactlyOnceBatchWriter,
+    Left,
+    NotPreparedError,
+    Prepared,
+    commit,
+    prepare,
+)
 from runnel.spark.writes.sink_options import SinkOptions, sink_options
 from runnel.spark.writes.transactional import begin
 from runnel.testing import RunnelBroker
+from runnel.wire.messages.fetch import FetchRequest
 from tests.support.spark_brokers import spark_broker
 from tests.support.spark_rows import options_of, rows, schema
 
@@ -90,9 +101,9 @@ class Query:
 class as_task:  # reads as a word in `with`
     """What is written inside is that of this task."""
 
-    def __init__(self, partition: int, attempt: int = 0) -> None:
+    def __init__(self, partition: int, attempt: int = 0, query: str = "") -> None:
         self._patch = pytest.MonkeyPatch()
-        task = Task(partition, attempt)
+        task = Task(partition, attempt, query=query)
         self._patch.setattr(exactly_once, "this_task", lambda: task)
 
     def __enter__(self) -> None:
@@ -274,6 +285,47 @@ def test_another_checkpoint_counts_its_batches_anew(broker: RunnelBroker) -> Non
     query.run(7, ["old"], query="one")
     query.run(0, ["new"], query="another")
     assert query.values() == ["new", "old"]
+
+
+@pytest.mark.parametrize("batch_id", [0, None])
+def test_another_checkpoint_counts_anew_in_foreach_batch(
+    broker: RunnelBroker, batch_id: int | None
+) -> None:
+    """A batch write, of a task that Spark tells whose stream it is of."""
+    query = Query(broker)
+    options = replace(query.options, batch_id=batch_id)
+    batch = pa.record_batch([pa.array(["row"])], names=["value"])
+    for checkpoint in ("one", "one", "another", ""):
+        writer = pickle.loads(pickle.dumps(ExactlyOnceBatchWriter(options)))
+        with as_task(0, query=checkpoint):
+            writer.commit([writer.write(iter([batch]))])
+    assert query.values() == ["row"] * (4 if batch_id is None else 3)
+
+
+def test_a_fetch_quota_that_is_used_up_is_waited_for(
+    broker: RunnelBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka answers without the topic, or without its records, and says for how long."""
+    query = Query(broker)
+    query.run(0, ["a"])
+    whole, throttled = Cluster.call, [0, 0]
+
+    def call(self: Cluster, request: Any, **more: Any) -> Any:  # noqa: ANN401  # any message
+        answer = whole(self, request, **more)
+        if isinstance(request, FetchRequest) and sum(throttled) < 2:
+            answer.throttle_time_ms = 900
+            without_topic = throttled[0] == 0
+            throttled[0 if without_topic else 1] += 1
+            if without_topic:
+                answer.responses = []
+            else:
+                answer.responses[0].partitions[0].records = b""
+        return answer
+
+    monkeypatch.setattr(Cluster, "call", call)
+    query.run(1, ["b"])
+    assert throttled == [1, 1]
+    assert query.values() == ["a", "b"]
 
 
 def test_a_batch_that_is_run_again_is_not_written_again(broker: RunnelBroker) -> None:

@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from runnel.arrow import local, mapped, rows
 from runnel.arrow.locating import Locator
 from runnel.arrow.log_files import LogNames, list_log
-from runnel.arrow.losses import ReadError
+from runnel.arrow.losses import DataLossError, ReadError
 from runnel.arrow.offline import Folders
 from runnel.arrow.ranges import COLUMNS, Place, Range, Scan
 from runnel.arrow.scan import read, read_from_broker
@@ -24,6 +24,7 @@ from runnel.client.admin import LATEST, list_offsets
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.ports import Disk
 from runnel.testing import RunnelBroker
+from runnel.wire.batch import BatchHeader
 from tests.compat.kafka_folder.expected import ExpectedRecord, Folder
 from tests.support import kafka_folders
 from tests.support.mixed_log import MixedWriter, Row, Wanted, wanted
@@ -181,6 +182,55 @@ def test_a_damaged_batch_is_an_error_that_names_the_file(
     place = _place(broker, scan, "mixed")._replace(folders=(str(data),))
     with pytest.raises(ReadError, match=f"{first} from offset .* corrupt"):
         _from_files(scan, Range("mixed", 0, 0, 10**6, place))
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_damaged_length_does_not_hide_the_rest_of_a_segment(
+    broker: RunnelBroker,
+    expected: dict[str, Wanted],
+    scan: Scan,
+    tmp_path: Path,
+    counts: bool,
+) -> None:
+    """The broker is asked from there on, whose copy is whole here. Without one it is an error."""
+    data = Path(shutil.copytree(broker.data_dir, tmp_path / "data"))
+    second = sorted((data / "mixed-0").glob("*.log"))[1]
+    content = bytearray(second.read_bytes())
+    position = 0
+    for _ in range(5):
+        position += BatchHeader.read(content, position).size
+    content[position + 8] ^= 0x7F
+    second.write_bytes(content)
+    place = _place(broker, scan, "mixed")._replace(folders=(str(data),))
+    piece = Range("mixed", 0, 0, expected["mixed"].end, place)
+    columns = ("topic", "partition") if counts else COLUMNS
+    wanted_scan = replace(scan, columns=columns)
+    found = local.open_range(wanted_scan, piece, headers_suffice=counts)
+    assert found is not None
+    batches = list(found)
+    if counts:
+        assert sum(batch.num_rows for batch in batches) == len(expected["mixed"].all)
+    else:
+        assert _rows(batches) == expected["mixed"].all
+    with pytest.raises(ReadError, match=f"{second} is damaged"):
+        _from_files(wanted_scan, piece)
+    committed = piece._replace(end=expected["mixed"].last_stable)
+    assert (
+        _rows(list(read(replace(scan, read_committed=True), committed)))
+        == expected["mixed"].committed
+    )
+
+
+def test_a_range_of_another_topic_is_not_read_from_files_of_this_name(
+    broker: RunnelBroker, scan: Scan
+) -> None:
+    """Though the place is of the topic that has the name now."""
+    place = _place(broker, scan, "mixed")
+    piece = Range("mixed", 0, 0, 5, place, topic_id=bytes(15) + b"1")
+    with pytest.raises(DataLossError, match="deleted and made anew"):
+        list(read(replace(scan, poll_timeout_ms=300), piece))
+    stale = piece._replace(place=place._replace(topic_id=piece.topic_id), topic_id=place.topic_id)
+    assert len(_from_files(scan, stale)) > 0
 
 
 def test_files_of_another_topic_are_left_alone(broker: RunnelBroker, scan: Scan) -> None:

@@ -144,6 +144,16 @@ def test_a_lower_bound_saves_reading_and_an_upper_one_if_disorder_is_known(serve
     assert pushed(servers, *one, early, timestampDisorder="100ms")[2] < 90
 
 
+@pytest.mark.parametrize("stamp_ms", [0, -1, -2, -3, -4, -5, -6, -3_600_000])
+def test_times_before_1970_are_times(servers: str, stamp_ms: int) -> None:
+    """To ListOffsets they would be other questions: for the latest offset, for the earliest."""
+    bound = at(stamp_ms)
+    rows, left, _ = pushed(servers, GreaterThanOrEqual(("timestamp",), bound))
+    assert (len(rows), left) == (2 * 500, [])
+    before = LessThan(("timestamp",), bound)
+    assert pushed(servers, before, timestampDisorder="0ms")[:2] == ([], [])
+
+
 def test_a_time_after_everything_reads_nothing(servers: str) -> None:
     rows, _, planned = pushed(servers, GreaterThan(("timestamp",), at(T0_MS + 99_999_999)))
     assert (rows, planned) == ([], 0)

@@ -10,6 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from runnel.arrow import connections
+from runnel.arrow.fetching import EMPTY_ANSWERS_MAX, _Fetcher
 from runnel.arrow.losses import DataLossError, ReadError
 from runnel.arrow.ranges import COLUMNS, Range
 from runnel.arrow.rows import BATCH_ROWS, arrow_schema
@@ -20,7 +21,7 @@ from runnel.client.raw import WireClient
 from runnel.native.columns import Record
 from runnel.native.compression import Compression
 from runnel.testing import RunnelBroker
-from runnel.wire.messages.fetch import FetchRequest
+from runnel.wire.messages.fetch import FetchRequest, PartitionData
 from tests.support.spark_topics import (
     T0_MS,
     make_topic,
@@ -227,6 +228,67 @@ def test_a_wrong_client_option_is_named(servers: str) -> None:
     bad = {"max.partition.fetch.bytes": "many"}
     with pytest.raises(connections.ClientOptionError, match=r"kafka\.max\.partition\.fetch\.bytes"):
         values(servers, Range("short", 0, 0, 1), client=bad)
+
+
+def test_a_topic_made_anew_is_a_loss(servers: str) -> None:
+    make_topic(servers, "anew")
+    with Cluster(addresses_of(servers)) as cluster:
+        was = cluster.topic("anew").topic_id
+        delete_topic(cluster, "anew")
+    make_topic(servers, "anew")
+    send(servers, "anew", numbered(10))
+    piece = Range("anew", 0, 0, 10, topic_id=was)
+    with pytest.raises(DataLossError, match=r"anew-0.*deleted and made anew"):
+        values(servers, piece, poll_timeout_ms=300)
+    assert values(servers, piece, poll_timeout_ms=300, fail_on_data_loss=False) == []
+
+
+def empty_answers(monkeypatch: pytest.MonkeyPatch, count: int, throttled_ms: int = 0) -> None:
+    """As of Kafka, where records of remote storage do not come in time."""
+    whole, left = _Fetcher._next_answer, count
+
+    def slow(self: _Fetcher) -> tuple[PartitionData, int]:
+        nonlocal left
+        row, told_ms = whole(self)
+        if left:
+            left, row.records = left - 1, b""
+        return row, told_ms or throttled_ms
+
+    monkeypatch.setattr(_Fetcher, "_next_answer", slow)
+
+
+def test_empty_answers_do_not_end_a_range(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_topic(servers, "remote")
+    send(servers, "remote", numbered(10))
+    piece = Range("remote", 0, 0, 10)
+    empty_answers(monkeypatch, 2 * EMPTY_ANSWERS_MAX)
+    assert len(values(servers, piece)) == 10
+    empty_answers(monkeypatch, 10_000)
+    with pytest.raises(DataLossError, match=r"remote-0.*gives none of them within 300 ms"):
+        values(servers, piece, poll_timeout_ms=300)
+    assert values(servers, piece, poll_timeout_ms=300, fail_on_data_loss=False) == []
+
+
+def test_a_quota_is_waited_for_and_never_a_loss(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(servers, "quota", configs={"cleanup.policy": "compact"})
+    send(servers, "quota", numbered(10))
+    piece = Range("quota", 0, 0, 10)
+    empty_answers(monkeypatch, 2 * EMPTY_ANSWERS_MAX, throttled_ms=1)
+    assert len(values(servers, piece)) == 10
+    empty_answers(monkeypatch, 100_000, throttled_ms=1)
+    with pytest.raises(ReadError, match=r"quota-0: THROTTLING_QUOTA_EXCEEDED; raise kafkaConsumer"):
+        values(servers, piece, poll_timeout_ms=300, fail_on_data_loss=False)
+
+
+def test_empty_answers_of_a_compacted_topic_end_a_range(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(servers, "swept", configs={"cleanup.policy": "compact,delete"})
+    send(servers, "swept", numbered(10))
+    empty_answers(monkeypatch, EMPTY_ANSWERS_MAX)
+    assert values(servers, Range("swept", 0, 0, 10)) == []
 
 
 def test_what_was_deleted_at_the_front_is_a_loss_and_the_rest_is_there(servers: str) -> None:

@@ -11,11 +11,12 @@ import pytest
 from confluent_kafka import Consumer
 
 from runnel.arrow import connections
-from runnel.arrow.errors import SourceError
+from runnel.arrow.errors import GoneError, SourceError
 from runnel.arrow.losses import DataLossError
 from runnel.client.admin import add_partitions, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.group_offsets import committed_offsets
+from runnel.spark.reads.brokers import Brokers
 from runnel.types import TopicPartition
 from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import Query
@@ -216,6 +217,12 @@ def test_metadata_is_asked_for_less_often_if_told(
     assert requests == ["ListOffsetsRequest"]
 
 
+def test_a_topic_must_exist_also_where_metadata_is_kept(start: Start) -> None:
+    query = start("nosuch", **{"partition.metadata.cache.ttl.ms": "600000"})
+    with pytest.raises(SourceError, match="there is no topic nosuch"):
+        query.plan()
+
+
 def test_at_most_so_many_offsets_in_a_batch(servers: str, start: Start) -> None:
     make_topic(servers, "at-most", 2)
     send(servers, "at-most", numbered(90))
@@ -356,6 +363,61 @@ def test_a_planned_batch_of_a_topic_that_is_gone(servers: str, start: Start, fai
         assert again.run() == []
 
 
+def test_a_planned_batch_goes_on_without_a_new_topic_that_is_gone(
+    servers: str, start: Start
+) -> None:
+    make_topic(servers, "came-a")
+    send(servers, "came-a", numbered(5))
+    options = {
+        "subscribePattern": "came-.*",
+        "startingOffsets": "earliest",
+        "queryId": "came",
+        "failOnDataLoss": "false",
+        "kafka.default.api.timeout.ms": 3000,
+    }
+    query = start("", **options)
+    assert offsets_of(query.batch()) == [0, 1, 2, 3, 4]
+    make_topic(servers, "came-b")
+    for topic in ("came-a", "came-b"):
+        send(servers, topic, numbered(2))
+    assert query.plan()
+    with Cluster(addresses_of(servers)) as cluster:
+        delete_topic(cluster, "came-b")
+    again = start("", **options)
+    again.start, again.planned = query.start, query.planned
+    assert [(row["topic"], row["offset"]) for row in again.run()] == [("came-a", 5), ("came-a", 6)]
+
+
+def test_a_partition_that_no_broker_knows_is_gone_and_not_waited_for(servers: str) -> None:
+    logs = Brokers({"bootstrap.servers": servers}, read_committed=False)
+    try:
+        with pytest.raises(GoneError, match="nosuch-0: UNKNOWN_TOPIC_OR_PARTITION"):
+            logs.earliest([TopicPartition("nosuch", 0)])
+    finally:
+        logs.close()
+
+
+@pytest.mark.parametrize("mode", ["auto", "broker"])
+def test_a_topic_made_anew_between_plan_and_read_is_noticed(
+    servers: str, start: Start, mode: str
+) -> None:
+    topic = f"between-{mode}"
+    make_topic(servers, topic)
+    send(servers, topic, numbered(10))
+    query = start(
+        topic,
+        startingOffsets="earliest",
+        maxOffsetsPerTrigger=5,
+        readMode=mode,
+        **{"kafkaConsumer.pollTimeoutMs": 1000},
+    )
+    query.reader.prepareForTriggerAvailableNow()
+    assert len(query.batch() or []) == 5
+    made_anew(servers, topic, 20)
+    with pytest.raises(DataLossError, match=f"{topic}-0.*deleted and made anew"):
+        query.batch()
+
+
 def test_a_log_that_is_shorter_than_what_was_read_is_told_before_a_batch_is_planned(
     servers: str, start: Start
 ) -> None:
@@ -478,7 +540,7 @@ def test_trap_11_what_is_sent_to_tasks_is_small_and_has_no_connection(
     assert query.plan()
     assert query.planned is not None
     (partition,) = query.reader.partitions(*[json.loads(text) for text in query.planned])
-    assert len(pickle.dumps(partition)) < 200
+    assert len(pickle.dumps(partition)) < 256
     copy = pickle.loads(pickle.dumps(query.reader))
     assert sum(batch.num_rows for batch in copy.read(partition)) == 2
     assert copy._driver is None

@@ -9,9 +9,14 @@ import pytest
 
 from runnel.arrow import connections
 from runnel.arrow.errors import OptionError, SinkError
+from runnel.client import admin
+from runnel.client.cluster import Cluster, RefusedError
 from runnel.client.partitioner import partition_of
+from runnel.errors import ErrorCode
+from runnel.spark.writes.producing import Batch, Producing
 from runnel.spark.writes.topic_sink import batch_writer, stream_writer
 from runnel.testing import RunnelBroker
+from runnel.wire.messages.produce import PartitionProduceResponse
 from tests.support.spark_rows import options_of, rows, schema
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -160,6 +165,40 @@ def test_more_bytes_than_the_buffer_and_many_batches(broker: RunnelBroker) -> No
     found = rows(broker, "many")
     assert message.records == 30_000
     assert sorted(row.value or b"" for part in found.values() for row in part) == values
+
+
+def test_partitions_that_are_added_meanwhile_get_no_rows_of_this_task(
+    broker: RunnelBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lanes are as many as there were; the leaders are looked up again, and are more."""
+    broker.create_topic("grows", partitions=2)
+    settle, moved = Producing._settle, 0
+
+    def settle_late(
+        self: Producing, batch: Batch, row: PartitionProduceResponse
+    ) -> tuple[list[Batch], RefusedError | None]:
+        nonlocal moved
+        moved += 1
+        if moved > 1:
+            return settle(self, batch, row)
+        with Cluster([("127.0.0.1", broker.port)]) as cluster:
+            admin.add_partitions(cluster, "grows", 500)
+        return [batch], RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER, None, "grows")
+
+    monkeypatch.setattr(Producing, "_settle", settle_late)
+    values = [b"%06d" % number for number in range(5000)]
+    batches = [
+        pa.record_batch(
+            [pa.array(values[at : at + 1000]), pa.array(values[at : at + 1000])],
+            names=["key", "value"],
+        )
+        for at in range(0, 5000, 1000)
+    ]
+    small = {"kafka.buffer.memory": "1000"}
+    message = write(broker, batches, "key binary, value binary", topic="grows", **small)
+    found = rows(broker, "grows")
+    assert (message.records, moved > 1, len(found)) == (5000, True, 500)
+    assert sorted(row.value or b"" for at in (0, 1) for row in found[at]) == values
 
 
 @pytest.mark.parametrize(

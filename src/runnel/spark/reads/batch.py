@@ -62,7 +62,7 @@ class BatchReader(DataSourceReader):
         if not self._options.fail_on_data_loss:
             starts = {at: min(offset, ends[at]) for at, offset in starts.items()}
         check_resolved(starts, ends)
-        return ranges_between(starts, ends)
+        return ranges_between(starts, ends, assigned.topic_ids)
 
     def _starts(self, logs: Logs, assigned: Assignment) -> OffsetMap:
         position = self._options.start

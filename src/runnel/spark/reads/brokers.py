@@ -162,7 +162,9 @@ class Brokers:
             self._topics(sorted({at.topic for at in partitions}))
         found: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for at in partitions:
-            leader = self._leaders.get(at, -1)
+            leader = self._leaders.get(at)
+            if leader is None:
+                raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, f"{at}")
             if leader < 0:
                 raise RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, None, f"{at} has no leader")
             found[leader].append(at)

@@ -11,7 +11,8 @@ from math import ceil, floor
 from runnel.arrow.errors import SourceError
 from runnel.arrow.ranges import Range
 from runnel.spark.reads.offsets import OFFSET_MAX, OffsetMap
-from runnel.types import TopicPartition
+from runnel.storage.checkpoints import decode_id
+from runnel.types import NO_TOPIC_ID, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,15 @@ class Splitting:
         return found
 
 
-def ranges_between(starts: OffsetMap, ends: OffsetMap) -> list[Range]:
+def ranges_between(starts: OffsetMap, ends: OffsetMap, topic_ids: Mapping[str, str]) -> list[Range]:
     """Of the partitions that have both; a start beyond its end is left to the caller."""
-    return [Range(at.topic, at.index, starts[at], ends[at]) for at in sorted(ends) if at in starts]
+    topics = {at.topic for at in ends if at in starts}
+    ids = {topic: decode_id(topic_ids[topic]) for topic in topics if topic_ids.get(topic)}
+    return [
+        Range(at.topic, at.index, starts[at], ends[at], topic_id=ids.get(at.topic, NO_TOPIC_ID))
+        for at in sorted(ends)
+        if at in starts
+    ]
 
 
 def check_resolved(starts: OffsetMap, ends: OffsetMap) -> None:

@@ -109,8 +109,8 @@ class PushdownReader(BatchReader):
 
     def _between_times(self, logs: Logs, ranges: list[Range]) -> list[Range]:
         stamps, disorder_ms = self._numbers["timestamp"], self._options.timestamp_disorder_ms
-        if stamps.has_least:
-            least_ms = -(-stamps.least // 1000)
+        least_ms = -(-stamps.least // 1000)
+        if least_ms > 0:  # nothing is cut off before 1970, and -1 to -6 ask for other things
             firsts = logs.at_timestamps({_at(each): least_ms for each in ranges})
             kept = [(each, firsts[_at(each)]) for each in ranges]
             ranges = [
@@ -118,8 +118,8 @@ class PushdownReader(BatchReader):
                 for each, first in kept
                 if first is not None
             ]
-        if stamps.has_most and disorder_ms is not None:
-            beyond_ms = stamps.most // 1000 + 1 + disorder_ms
+        beyond_ms = stamps.most // 1000 + 1 + (disorder_ms or 0)
+        if stamps.has_most and disorder_ms is not None and beyond_ms >= 0:
             lasts = logs.at_timestamps({_at(each): beyond_ms for each in ranges})
             ends = {at: last for at, last in lasts.items() if last is not None}
             ranges = [

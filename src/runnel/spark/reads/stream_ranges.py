@@ -60,13 +60,13 @@ class StreamRanges:
         if self._last is not None and self._last[:2] == (start, end):
             return self._last[2]
         planned = end if self._is_checked else self._still_there(end)
-        starts, ends = self.starts(start, end), planned.by_partition
+        starts, ends = self.starts(start, planned), planned.by_partition
         if not self._is_checked:
             read = {at: starts[at] for at in ends if starts[at] < ends[at]}
             kept = check_kept(self._logs, read, "offsets to go on from", fails=self._fails)
             starts = {**starts, **kept}
             self._is_checked = True
-        found = self._splitting.split(ranges_between(starts, ends))
+        found = self._splitting.split(ranges_between(starts, ends, end.topic_ids))
         self._last = (start, end, found)
         return found
 

@@ -223,7 +223,7 @@ class _Driver:
 
     def _assignment(self, *, must_exist: bool) -> Assignment:
         now, ttl_ms = time.monotonic(), self._options.metadata_ttl_ms
-        if self._assigned is not None and ttl_ms > 0:
+        if self._assigned is not None and ttl_ms > 0 and not must_exist:
             since, known = self._assigned
             if (now - since) * 1000 < ttl_ms:
                 return known

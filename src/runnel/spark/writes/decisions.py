@@ -173,6 +173,8 @@ class Decisions:
         response = self._cluster.call(request, node_id=node_id)
         rows = [row for topic in response.responses for row in topic.partitions]
         code = response.error_code or (rows[0].error_code if rows else 0)
+        if not code and (not rows or (response.throttle_time_ms and not rows[0].records)):
+            code = ErrorCode.THROTTLING_QUOTA_EXCEEDED  # so Kafka answers where a quota is used up
         if code:
             raise RefusedError(code, None, f"{self.name}-{self.partition}")
         row: PartitionData = rows[0]

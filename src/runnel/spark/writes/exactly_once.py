@@ -130,12 +130,14 @@ class ExactlyOnceBatchWriter(_PreparedForTasks, DataSourceArrowWriter):
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Left:
         assert self._prepared is not None, "only tasks write"
+        # In `foreachBatch` numbers are those of a checkpoint, and another counts them anew.
+        query = this_task().query or BATCH_WRITES
         batch_id = self._options.batch_id
         if batch_id is None:
             last = self._prepared.decided
-            is_first = last is None or last.query != BATCH_WRITES
+            is_first = last is None or last.query != query
             batch_id = 0 if last is None or is_first else last.batch_id + 1
-        return write_rows(self._options, self._prepared, BATCH_WRITES, batch_id, iterator)
+        return write_rows(self._options, self._prepared, query, batch_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         commit(self._options, _left(messages))

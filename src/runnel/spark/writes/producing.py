@@ -52,6 +52,7 @@ class Target:
     name: str
     topic_id: bytes
     leaders: dict[int, int]
+    lane_count: int  # its partitions when it was opened; those added since get no rows of this task
     payloads: Payloads
     keyless: int
     sequences: dict[int, int] = field(default_factory=dict)
@@ -109,7 +110,7 @@ class Producing:
             self._take(target, numbers[row])
 
     def _lanes(self, target: Target, rows: Rows) -> bytearray:
-        count = len(target.leaders)
+        count = target.lane_count
         run_rows = max(1, RUN_BYTES * rows.row_count // max(1, rows.size_bytes))
         lanes = assign(rows.keys, rows.row_count, count, target.keyless, run_rows)
         target.keyless = (target.keyless + -(-rows.row_count // run_rows)) % count
@@ -119,10 +120,11 @@ class Producing:
 
     def _open(self, topic: str) -> Target:
         leaders = self._cluster.leaders(topic, create=True, reconnect=True)
-        payloads = Payloads(len(leaders), self._options.batch_bytes)
+        count = len(leaders)
+        payloads = Payloads(count, self._options.batch_bytes)
         topic_id = self._cluster.topic(topic).topic_id
-        keyless = self._first_lane % len(leaders)
-        self._targets[topic] = found = Target(topic, topic_id, leaders, payloads, keyless)
+        keyless = self._first_lane % count
+        self._targets[topic] = found = Target(topic, topic_id, leaders, count, payloads, keyless)
         return found
 
     def _take(self, target: Target, lane: int) -> None:
@@ -154,7 +156,7 @@ class Producing:
 
     def _send_all(self) -> None:
         for target in self._targets.values():
-            for lane in target.leaders:
+            for lane in range(target.lane_count):
                 self._take(target, lane)
         self._send()
 
