@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 
 from runnel.client.raw import WireClient
 from runnel.testing import BrokerError, RunnelBroker
@@ -201,7 +202,7 @@ def test_tests_of_any_language_get_an_address() -> None:
 
 
 def test_an_interrupt_ends_command_and_broker_quietly() -> None:
-    """Ctrl-C reaches both; Method: a group of their own that is signalled."""
+    """Ctrl-C reaches both. Method: a process group of their own that is signalled."""
     script = "import time; print('runs', flush=True); time.sleep(60)"
     run = subprocess.Popen(
         [sys.executable, "-m", "runnel.testing", sys.executable, "-c", script],
