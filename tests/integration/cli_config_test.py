@@ -94,6 +94,11 @@ def test_add_partitions(runnel: Runnel) -> None:
         (["set", "--topic", "t", "retention.ms=1", "no.such=1"], "no.such"),
         (["set", "--broker", "0", "log.dirs=/elsewhere"], "log.dirs"),
         (["set", "--topic", "t"], "Missing argument"),
+        (["unset", "--topic", "t", "retentionms"], "did you mean retention.ms?"),
+        (["unset", "--topic", "t", "retention.ms", "no.such"], "There is no setting no.such"),
+        (["unset", "--topic", "absent", "no.such"], "absent"),
+        (["unset", "--broker", "0", "no.such"], "There is no setting no.such"),
+        (["unset", "--broker", "all", "log.retentio.ms"], "did you mean log.retention.ms?"),
     ],
 )
 def test_what_is_refused_changes_nothing(runnel: Runnel, arguments: list[str], said: str) -> None:
@@ -102,3 +107,10 @@ def test_what_is_refused_changes_nothing(runnel: Runnel, arguments: list[str], s
     assert done.status == 2, done
     assert done.out == "" and done.err.count("\n") == 1 and said in done.err
     assert settings(runnel, "--topic", "t") == {}
+
+
+def test_a_name_to_take_away_that_nobody_knows(runnel: Runnel) -> None:
+    runnel("topic", "create", "t4")
+    done = runnel.inside("topic", "alter", "t4", "-c", "retention.ms=5", "-d", "no.such")
+    assert done.status == 2 and "There is no setting no.such" in done.err
+    assert settings(runnel, "--topic", "t4") == {}

@@ -272,3 +272,19 @@ def test_following_for_a_group_commits_when_it_is_ended(runnel: Runnel, topic: s
         assert process.wait(JOINED_WITHIN_S) == 130
     assert sorted(lines) == sorted(2 * [f"{number}\n" for number in range(10)])
     assert committed(runnel, group) == {0: 10, 1: 10}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        ("--by-duration", "36500d"),
+        ("--by-duration", "999999999999d"),
+        ("--to-time", "-999999999999d"),
+        ("--to-time", "1969-12-31T23:59:59.999Z"),  # as a number -1, which asks for the end
+    ],
+)
+def test_a_time_before_all_records_is_the_start(
+    runnel: Runnel, topic: str, way: tuple[str, str]
+) -> None:
+    done = runnel("group", "reset", new_name("early"), "--topic", topic, *way, "--json").json
+    assert [row["new_offset"] for row in done["partitions"]] == [0, 0]

@@ -140,6 +140,10 @@ def test_places(runnel: Runnel) -> None:
     assert read("--from", "@3000", "--until", "@5001") == "345"
     assert read("--from", "1970-01-01T00:00:08Z") == "89"
     assert read("--from", "beginning", "--until", "2") == "01"
+    assert read("--from", "8", "--until", "99") == "89"  # to the end, not until more comes
+    assert read("--from", "98", "--until", "99") == ""
+    assert read("--from", "8", "--until", "99", "--committed") == "89"
+    assert read("--from", "1960-01-01", "--until", "2") == "01"
     assert read("--from", "-1h") == ""
     assert read("--count", "3") == "012"
     assert read("--from", "4", "--format", "%o=%v@%T ", "-n", "2") == "4=4@4000 5=5@5000 "
@@ -250,6 +254,7 @@ def test_refusals(runnel: Runnel, arguments: list[str], said: str, advice: str) 
         (["--format", "json"], '{"value": "sent"}\n{oops', "line 2 is no record"),
         (["--format", "json"], '{"value": "sent"}\n{"valu": 1}', "there is no field 'valu'"),
         (["--key-separator", ":"], "k:sent\nno key", "line 2 has no ':'"),
+        (["--format", "json"], '{"value": "sent"}\n{"partition": 99}', "has no partition 99"),
     ],
 )
 def test_a_bad_line_is_named_and_those_before_it_are_sent(
@@ -257,5 +262,66 @@ def test_a_bad_line_is_named_and_those_before_it_are_sent(
 ) -> None:
     topic = f"bad-{abs(hash(stdin))}"
     done = runnel.inside("produce", topic, *arguments, stdin=stdin)
-    assert done.status == 2 and said in done.err and done.err.count("\n") == 1
+    assert done.status == 1 and said in done.err and done.err.count("\n") == 1
+    assert done.err.endswith(" Sent before it: 1 record.\n")
     assert runnel("consume", topic).out == "sent\n"
+
+
+def test_a_refusal_before_which_nothing_was_sent_has_changed_nothing(runnel: Runnel) -> None:
+    runnel("topic", "create", "unchanged", "--partitions", "3")
+    for line in ("{oops", '{"partition": 3}'):
+        done = runnel.inside("produce", "unchanged", "--format", "json", stdin=line)
+        assert done.status == 2 and "ent before" not in done.err
+    assert runnel("consume", "unchanged").out == ""
+
+
+def test_what_was_written_beside_a_refusal_counts(runnel: Runnel) -> None:
+    runnel("topic", "create", "beside", "-p", "2", "--config", "max.message.bytes=2000")
+    lines = [{"value": "x" * 3000, "partition": 0}, {"value": "small", "partition": 1}]
+    stdin = "\n".join(map(json.dumps, lines))
+    done = runnel.inside("produce", "beside", "--format", "json", stdin=stdin)
+    assert done.status == 1 and done.err.endswith(" Sent before it: 1 record.\n"), done
+    assert runnel("consume", "beside").out == "small\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["consume", "full"], ["topic", "list"]])
+def test_an_output_that_takes_no_more_is_one_line(
+    runnel: Runnel, arguments: list[str], unbuffered: str
+) -> None:
+    runnel("produce", "full", stdin="line\n")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command(*arguments),
+            env=runnel.environment({"PYTHONUNBUFFERED": unbuffered}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    said = "runnel: The output cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_an_input_that_cannot_be_read_is_one_line(runnel: Runnel) -> None:
+    runnel("topic", "create", "unread")
+    for how in ("lines", "raw"):
+        done = runnel.inside("produce", "unread", "--file", "/proc/self/mem", "--format", how)
+        assert (done.status, done.err) == (
+            1,
+            "runnel: The input cannot be read: Input/output error.\n",
+        )
+
+
+def test_a_separator_may_be_any_bytes(runnel: Runnel) -> None:
+    done = runnel.inside("produce", "bytes", "-K", "\udcff", stdin="abc\n")
+    assert done.status == 2 and done.err == (
+        "runnel: line 1 has no '\\udcff' between key and value.\n"
+    )
+
+
+def test_an_offset_beyond_the_end_is_told_with_those_there_are(runnel: Runnel) -> None:
+    runnel("topic", "create", "beyond", "--partitions", "1")
+    runnel("produce", "beyond", stdin="a\nb\n")
+    done = runnel.inside("consume", "beyond", "-p", "0", "--from", "99", "--follow")
+    assert done.status == 2
+    assert "partition 0 of beyond has no offset 99; it has 0 to 2." in done.err

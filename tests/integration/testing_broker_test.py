@@ -13,12 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 
 from runnel.client.raw import WireClient
 from runnel.testing import BrokerError, RunnelBroker
 from tests.support.process import ROOT, environment
 
 PROJECT = ROOT / "tests/plugin/project"
+PLUGIN = ("-p", "no:runnel", "-p", "runnel.testing.pytest_plugin", "-p", "no:cacheprovider")
 MODES = pytest.mark.parametrize("in_process", [False, True], ids=["process", "in-process"])
 
 
@@ -95,6 +97,34 @@ def test_bad_settings_are_told(settings: dict[str, int], named: str, in_process:
 
 
 @MODES
+@pytest.mark.parametrize(
+    ("settings", "argument"),
+    [
+        ({"listeners": "PLAINTEXT://127.0.0.1:27777"}, "port="),
+        ({"port": 27777}, "port="),
+        ({"address": "127.0.0.1:27777"}, "port="),
+        ({"log.dirs": "elsewhere"}, "data_dir="),
+        ({"data_dir": "elsewhere"}, "data_dir="),
+    ],
+)
+def test_what_arguments_say_is_no_setting(
+    settings: dict[str, str], argument: str, in_process: bool
+) -> None:
+    with pytest.raises(BrokerError, match=argument):
+        RunnelBroker(settings, in_process=in_process)
+
+
+@MODES
+def test_a_setting_takes_the_place_of_a_default_by_any_name(in_process: bool) -> None:
+    settings = {"durability": "ack", "http": "127.0.0.1:0"}
+    with RunnelBroker(settings, in_process=in_process) as broker:
+        assert broker.metrics_url
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        (asked,) = admin.describe_configs([ConfigResource("broker", "0")]).values()
+        assert asked.result(10)["runnel.durability"].value == "ack"
+
+
+@MODES
 def test_refused_requests_are_told(in_process: bool) -> None:
     with RunnelBroker(in_process=in_process) as broker:
         name = broker.create_topic()
@@ -103,6 +133,7 @@ def test_refused_requests_are_told(in_process: bool) -> None:
             broker.create_topic(name)
         with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
             broker.delete_topic("absent")
+        broker.delete_topic("absent", missing_ok=True)
 
 
 def test_a_process_can_be_killed_and_a_thread_cannot() -> None:
@@ -170,6 +201,23 @@ def test_tests_of_any_language_get_an_address() -> None:
     assert done.returncode == 2 and "no-such-program" in done.stderr
 
 
+def test_an_interrupt_ends_command_and_broker_quietly() -> None:
+    """Ctrl-C reaches both. Method: a process group of their own that is signalled."""
+    script = "import time; print('runs', flush=True); time.sleep(60)"
+    run = subprocess.Popen(
+        [sys.executable, "-m", "runnel.testing", sys.executable, "-c", script],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert run.stdout is not None and run.stdout.readline() == "runs\n"
+    os.killpg(run.pid, signal.SIGINT)
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == 130 and "runnel" not in err, err
+
+
 def test_a_broker_ends_with_the_pipe_to_it() -> None:
     """However a helper in another language ends, no broker stays behind."""
     command = [sys.executable, "-m", "runnel.testing", "--until-eof"]
@@ -197,9 +245,8 @@ def test_the_plugin_costs_a_run_without_brokers_nothing() -> None:
 
 def test_the_small_project_passes_here_too() -> None:
     """`make plugin` runs it with nothing but the wheel, and holds it to 0.3 s."""
-    plugin = ("-p", "no:runnel", "-p", "runnel.testing.pytest_plugin")
     not_here = ("--ignore", "wheel_test.py")  # sources are not compiled, and bring no command
-    command = [sys.executable, "-m", "pytest", "-q", *plugin, "-p", "no:cacheprovider", *not_here]
+    command = [sys.executable, "-m", "pytest", "-q", *PLUGIN, *not_here]
     done = subprocess.run(
         command,
         cwd=PROJECT,
@@ -210,3 +257,32 @@ def test_the_small_project_passes_here_too() -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "first answer after" in done.stdout
+
+
+def test_the_end_of_a_test_is_orderly_whatever_it_did(tmp_path: Path) -> None:
+    """A topic that it deleted itself is no error; after a crash its other brokers end too."""
+    (tmp_path / "some_test.py").write_text(
+        "import os, pathlib, signal, time\n"
+        "def test_deletes(runnel_broker, runnel_topic):\n"
+        "    runnel_broker.delete_topic(runnel_topic)\n"
+        "def test_crash(start_runnel_broker):\n"
+        "    one, two, three = (start_runnel_broker() for _ in range(3))\n"
+        "    pathlib.Path('pids').write_text(f'{one.pid} {two.pid} {three.pid}')\n"
+        "    os.kill(two.pid, signal.SIGKILL)\n"
+        "def test_gone():\n"
+        "    pids = pathlib.Path('pids').read_text().split()\n"
+        "    assert not [pid for pid in pids if os.path.exists(f'/proc/{pid}')]\n"
+        "def test_ini(start_runnel_broker):\n"
+        "    start_runnel_broker({'durability': 'ack'})\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nrunnel_settings = runnel.durability=interval\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *PLUGIN, "some_test.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert "4 passed, 1 error in" in done.stdout, done.stdout
+    assert "ERROR at teardown of test_crash" in done.stdout and "status -9" in done.stdout

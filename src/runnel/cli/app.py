@@ -4,6 +4,7 @@ One file per command group, each with a `typer.Typer` of its own that is hung in
 return nothing, print through `cli.output`, and raise `CommandError` for what a user can mend.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ _PASSED_ON: Final[dict[str, object]] = {
 }
 # All that the framework raises for bad usage; it has no public name for their common class.
 _Misused: type[Exception] = typer.BadParameter.__bases__[0]
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 # What those meant who type what they know from elsewhere.
 _HINTS: Final = {
     **{
@@ -141,11 +143,32 @@ def main(argv: Sequence[str]) -> int:
     except UnicodeEncodeError:  # an argument of bytes that are no text, where text is needed
         return _failed("An argument is not UTF-8: names have to be.", EXIT_REFUSED)
     except BrokenPipeError:  # the reader of our output has left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_FAILED
+    except OSError as error:  # a disk that is full or has failed, a file that may not be read
+        return _failed(_told_of_system(error), EXIT_FAILED)
     except (typer.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     return int(status or 0)
+
+
+def _told_of_system(error: OSError) -> str:
+    """What was refused, and why; what the command had to say until then is written, if it can."""
+    why = f"{error.strerror or error}."
+    is_ours = error.filename is None and error.errno in _NO_ROOM
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+        is_ours = True
+    if is_ours:
+        return f"The output cannot be written: {why}"
+    return why if error.filename is None else f"{os.fsdecode(error.filename)}: {why}"
+
+
+def _drop_output() -> None:
+    """Python would try to write the rest at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told_misuse(error: typer.BadParameter) -> int:

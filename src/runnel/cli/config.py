@@ -1,5 +1,6 @@
 """`runnel config`: look at and change the settings of topics and brokers while they run."""
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 import typer
@@ -13,6 +14,7 @@ from runnel.cli.output import (
     ValidateOnly,
     examples,
     note,
+    sentence,
     show_json,
     show_line,
     show_table,
@@ -20,6 +22,8 @@ from runnel.cli.output import (
 from runnel.cli.pairs import assignments
 from runnel.client import admin
 from runnel.client.admin import ConfigSource, ResourceType
+from runnel.client.cluster import Cluster
+from runnel.config.registry import BROKER, TOPIC, suggestion
 from runnel.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 app = typer.Typer(
@@ -38,6 +42,7 @@ Broker = Annotated[
         help=f"Settings of this broker, by its number; '{ALL_BROKERS}' for their common default.",
     ),
 ]
+NAMES: Final = {ResourceType.TOPIC: TOPIC, ResourceType.BROKER: BROKER}
 # What was set by somebody, rather than come with the broker.
 SET_BY_SOMEBODY: Final = frozenset(ConfigSource) - {
     ConfigSource.DEFAULT_CONFIG,
@@ -68,7 +73,7 @@ def describe(
     kind, name = _resource(topic, broker)
     with connected(bootstrap_server) as cluster:
         found = admin.describe_configs(cluster, kind, name, names)
-    _ensure_known(names or [], found)
+    _ensure_among(names or [], found, kind)
     rows = [row for row in found if names or show_all or row.config_source in SET_BY_SOMEBODY]
     if as_json:
         show_json([_document(row) for row in rows])
@@ -140,6 +145,7 @@ def _alter(
 ) -> None:
     kind, name = _resource(topic, broker)
     with connected(bootstrap_server) as cluster:
+        ensure_known(cluster, kind, name, values)
         admin.alter_configs(cluster, kind, name, values, validate_only=validate_only)
     if as_json:
         resource = {"topic": topic} if topic is not None else {"broker": broker}
@@ -162,10 +168,28 @@ def _resource(topic: str | None, broker: str | None) -> tuple[ResourceType, str]
     return ResourceType.BROKER, broker
 
 
-def _ensure_known(names: list[str], found: list[DescribeConfigsResourceResult]) -> None:
+def ensure_known(
+    cluster: Cluster, kind: ResourceType, name: str, values: Mapping[str, str | None]
+) -> None:
+    """Raises CommandError for a name to take away that nobody knows: brokers, as Kafka, take it.
+
+    One that we do not know, but the cluster does, is of a newer version, and may go.
+    """
+    foreign = [key for key in sorted(values) if values[key] is None and key not in NAMES[kind]]
+    if foreign:
+        if kind == ResourceType.BROKER and not name:  # the default of all names what is set alone
+            name = str(cluster.node_ids()[0])
+        _ensure_among(foreign, admin.describe_configs(cluster, kind, name, foreign), kind)
+
+
+def _ensure_among(
+    names: list[str], found: list[DescribeConfigsResourceResult], kind: ResourceType
+) -> None:
     missing = sorted(set(names) - {row.name for row in found})
     if missing:
-        raise CommandError(f"There is no setting {missing[0]} here; --all shows those there are.")
+        hint = suggestion(missing[0], NAMES[kind])
+        what = sentence(f"There is no setting {missing[0]} here{hint}")
+        raise CommandError(f"{what} 'runnel config describe --all' shows those there are.")
 
 
 def _value(row: DescribeConfigsResourceResult) -> str:

@@ -113,8 +113,9 @@ def consume(
         partitions = sorted(partition or _partitions(cluster, topic))
         starts = offsets_at(cluster, topic, start, partitions)
         ends = None if follow else offsets_at(cluster, topic, end, partitions)
-        if committed:
-            bounds = list_offsets(cluster, topic, dict.fromkeys(partitions, LATEST), committed=True)
+        if committed or until is not None:  # a place beyond the end would be waited for
+            latest = dict.fromkeys(partitions, LATEST)
+            bounds = list_offsets(cluster, topic, latest, committed=committed)
             starts, ends = _within(starts, bounds), ends and _within(ends, bounds)
         place = None if group is None else GroupPlace(cluster, group, topic)
         if place is not None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from runnel.cli.connecting import connected
-from runnel.cli.moments import Place, duration_ms, offsets_at, time_of
+from runnel.cli.moments import Place, duration_ms, offsets_at, place_at, time_of
 from runnel.cli.output import (
     DEFAULT_BOOTSTRAP,
     AsJson,
@@ -153,9 +153,9 @@ def _place(
                 f"--to-time: {to_time!r} is no time; write 2026-01-31T12:00, '-2h' or"
                 " @1767225600000."
             )
-        given.append(Place(time_ms=time_ms))
+        given.append(place_at(time_ms))
     if by_duration is not None:
-        given.append(Place(time_ms=now_ms - duration_ms("--by-duration", by_duration)))
+        given.append(place_at(now_ms - duration_ms("--by-duration", by_duration)))
     if len(given) != 1:
         raise CommandError(f"Say where to, in one way: {WAYS}.")
     return given[0]

@@ -17,6 +17,7 @@ VARIABLE: Final = "RUNNEL_BOOTSTRAP_SERVER"
 API_VERSIONS: Final = 18
 CORRELATION_ID: Final = 0x52554E4C
 TIMEOUT_S: Final = 3.0
+TIMEOUT_MAX_S: Final = 86_400.0  # a socket takes no `inf`
 REPLY_BYTES_MAX: Final = 1 << 20
 UNHEALTHY: Final = 1
 BAD_INPUT: Final = 2
@@ -42,12 +43,15 @@ def main(argv: Sequence[str]) -> int:
     given = options.bootstrap_server or os.environ.get(VARIABLE) or DEFAULT
     address = str(given).partition(",")[0].strip()
     host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
+    if not (host and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
         sys.stderr.write(f"runnel health: {address!r} is not an address; write host:port\n")
         return BAD_INPUT
     why: str | None = None
+    timeout_s = min(max(0.01, options.timeout), TIMEOUT_MAX_S)
     try:
-        ask(host.removeprefix("[").removesuffix("]"), int(port), max(0.01, options.timeout))
+        ask(host.removeprefix("[").removesuffix("]"), int(port), timeout_s)
+    except UnicodeError:  # Python's, of a part that is empty or too long
+        why = "that is no name of a host"
     except OSError as error:
         why = "it does not answer in time" if isinstance(error, TimeoutError) else str(error)
     if options.json:

@@ -19,7 +19,7 @@ from runnel.client.cluster import Cluster
 
 WAYS: Final = "'beginning', 'latest', an offset, -N records, '-5m' or '2026-01-31T12:00'"
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGO: Final = re.compile(r"-(\d+(?:\.\d+)?)([smhd])")
+_AGO: Final = re.compile(r"-(\d{1,12}(?:\.\d{1,6})?)([smhd])")
 _LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([smhd])")
 _ISO_LENGTH: Final = re.compile(
     r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,3})?)S)?)?"
@@ -46,11 +46,16 @@ def place_of(option: str, text: str, now_ms: int) -> Place:
     time_ms = time_of(text, now_ms)
     if time_ms is None:
         raise CommandError(f"{option}: {text!r} is no place in a topic; write {WAYS}.")
-    return Place(time_ms=time_ms)
+    return place_at(time_ms)
+
+
+def place_at(time_ms: int) -> Place:
+    """No record is older than 1970, and below it -1 and -2 would ask for the end and the start."""
+    return Place(time_ms=max(0, time_ms))
 
 
 def time_of(text: str, now_ms: int) -> int | None:
-    """Milliseconds since 1970, or None for what is no time."""
+    """Milliseconds since 1970, negative before it, or None for what is no time."""
     if ago := _AGO.fullmatch(text):
         return now_ms - int(float(ago[1]) * _UNIT_MS[ago[2]])
     if re.fullmatch(r"@\d{1,15}", text):

@@ -11,10 +11,11 @@ from typing import Annotated
 
 import typer
 
-from runnel.cli.connecting import connected
+from runnel.cli.connecting import connected, told
 from runnel.cli.moments import time_of
 from runnel.cli.output import (
     DEFAULT_BOOTSTRAP,
+    EXIT_FAILED,
     Advance,
     AsJson,
     Bootstrap,
@@ -22,6 +23,7 @@ from runnel.cli.output import (
     examples,
     note,
     progress,
+    sentence,
     show_json,
 )
 from runnel.cli.record_input import (
@@ -33,6 +35,7 @@ from runnel.cli.record_input import (
     lines_of,
     whole_of,
 )
+from runnel.client.cluster import RefusedError
 from runnel.client.sending import Sender, Sent
 from runnel.native.compression import Compression
 
@@ -146,11 +149,20 @@ def produce(
         try:
             with progress(f"sending to {topic}", size_bytes) as advance:
                 _send(_entries(fd, how, template), sender, advance)
-        except CommandError:
-            sender.flush()  # what stands before a line that is no record
-            raise
-        sender.flush()
+            sender.flush()
+        except (CommandError, RefusedError) as error:
+            raise _stopped(error, sender) from None
     _tell(topic, sender.sent, time.monotonic() - started, as_json)
+
+
+def _stopped(error: CommandError | RefusedError, sender: Sender) -> CommandError:
+    """Sends what stands before what was refused, and says how much has been sent in all."""
+    failure = told(error) if isinstance(error, RefusedError) else error
+    sender.flush()
+    sent = sender.sent.records
+    if not sent:
+        return failure
+    return CommandError(f"{sentence(str(failure))} Sent before it: {_records(sent)}.", EXIT_FAILED)
 
 
 def _send(entries_read: Iterator[list[Entry]], sender: Sender, advance: Advance) -> None:
@@ -235,8 +247,11 @@ def _tell(topic: str, sent: Sent, seconds: float, as_json: bool) -> None:
             }
         )
         return
-    records = "1 record" if sent.records == 1 else f"{sent.records:,} records"
     note(
-        f"sent {records}, {sent.size_bytes:,} bytes in {seconds:.2f} s"
+        f"sent {_records(sent.records)}, {sent.size_bytes:,} bytes in {seconds:.2f} s"
         f" ({sent.records / max(seconds, 1e-3):,.0f} a second)"
     )
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"

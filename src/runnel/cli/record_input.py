@@ -13,7 +13,7 @@ import select
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from runnel.cli.output import CommandError
+from runnel.cli.output import EXIT_FAILED, CommandError
 from runnel.native.columns import Record
 
 CHUNK_BYTES: Final = 256 << 10
@@ -46,7 +46,7 @@ def lines_of(fd: int) -> Iterator[list[bytes]]:
     while True:
         if not select.select([fd], [], [], 0)[0]:
             yield []
-        chunk = os.read(fd, CHUNK_BYTES)
+        chunk = _read(fd)
         if not chunk:
             break
         first, *others = chunk.split(b"\n")
@@ -54,8 +54,7 @@ def lines_of(fd: int) -> Iterator[list[bytes]]:
         begun_bytes += len(first)
         if begun_bytes > RECORD_BYTES_MAX:
             raise CommandError(
-                f"line {number + 1} is longer than {RECORD_BYTES_MAX >> 20} MiB: part it. All lines"
-                " before it have been sent."
+                f"line {number + 1} is longer than {RECORD_BYTES_MAX >> 20} MiB: part it."
             )
         if others:
             lines = [b"".join(begun), *others[:-1]]
@@ -69,11 +68,18 @@ def lines_of(fd: int) -> Iterator[list[bytes]]:
 def whole_of(fd: int) -> bytes:
     """All of it, as one record."""
     out = bytearray()
-    while chunk := os.read(fd, CHUNK_BYTES):
+    while chunk := _read(fd):
         out += chunk
         if len(out) > RECORD_BYTES_MAX:
             raise CommandError(f"The input is longer than {RECORD_BYTES_MAX >> 20} MiB: part it.")
     return bytes(out)
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except OSError as error:
+        raise CommandError(f"The input cannot be read: {error.strerror}.", EXIT_FAILED) from None
 
 
 def entry_of_line(line: bytes, number: int, template: Template) -> Entry:
@@ -82,8 +88,8 @@ def entry_of_line(line: bytes, number: int, template: Template) -> Entry:
         key, found, value = line.partition(template.key_separator)
         if not found:
             raise CommandError(
-                f"line {number} has no {template.key_separator.decode()!r} between key and value."
-                " All lines before it have been sent."
+                f"line {number} has no {os.fsdecode(template.key_separator)!r} between key and"
+                " value."
             )
     return _entry(key, value, template)
 
@@ -113,8 +119,8 @@ def entry_of_json(line: bytes, number: int, template: Template) -> Entry:
             partition = _number(fields, "partition", None, 0)
     except (ValueError, binascii.Error, RecursionError) as error:
         raise CommandError(
-            f"line {number} is no record: {error}. All lines before it have been sent. Write"
-            ' objects such as {"key": "k", "value": "v", "headers": {"h": "1"}}.'
+            f"line {number} is no record: {error}. Write objects"
+            ' such as {"key": "k", "value": "v", "headers": {"h": "1"}}.'
         ) from None
     return Entry(record, partition)
 

@@ -91,17 +91,18 @@ def scrape_text(url: str, timeout_s: float = TIMEOUT_S) -> str:
     parts = urlsplit(url)
     assert parts.hostname is not None, "metrics_url has looked"
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname, parts.port, timeout=timeout_s)
+    connection: HTTPConnection | None = None
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     try:
+        connection = kind(parts.hostname, parts.port, timeout=timeout_s)
         connection.request("GET", target, headers={"Accept": "text/plain"})
         answer = connection.getresponse()
         body = answer.read(ANSWER_BYTES_MAX + 1)
-    except (OSError, HTTPException) as error:
-        why = "it did not answer in time" if isinstance(error, TimeoutError) else _why(error)
-        raise UnansweredError(url, why) from None
+    except (OSError, HTTPException, UnicodeError) as error:
+        raise UnansweredError(url, _why(error)) from None
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
     if answer.status != 200:
         raise UnansweredError(url, f"it answers {answer.status} {answer.reason}")
     if len(body) > ANSWER_BYTES_MAX:
@@ -110,4 +111,8 @@ def scrape_text(url: str, timeout_s: float = TIMEOUT_S) -> str:
 
 
 def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, UnicodeError):  # Python's, of a part that is empty or too long
+        return "that is no name of a host"
     return str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip(".")

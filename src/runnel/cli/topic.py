@@ -1,10 +1,10 @@
 """`runnel topic`: create, list, describe, alter, delete topics, and add partitions to them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from runnel.cli.config import changes
+from runnel.cli.config import changes, ensure_known
 from runnel.cli.connecting import connected
 from runnel.cli.output import (
     DEFAULT_BOOTSTRAP,
@@ -32,6 +32,8 @@ app = typer.Typer(
     help="Create, list, describe, alter and delete topics; add partitions.", no_args_is_help=True
 )
 
+INT16_MAX: Final = (1 << 15) - 1  # what a request has room for
+INT32_MAX: Final = (1 << 31) - 1
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or more topic names.")]
 Config = Annotated[
@@ -51,12 +53,18 @@ def create(
     name: Name,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="How many; else the broker's default."),
+        typer.Option(
+            "--partitions", "-p", min=1, max=INT32_MAX, help="How many; else the broker's default."
+        ),
     ] = None,
     replication_factor: Annotated[
         int | None,
         typer.Option(
-            "--replication-factor", "-r", min=1, help="Copies of each; else the broker's default."
+            "--replication-factor",
+            "-r",
+            min=1,
+            max=INT16_MAX,
+            help="Copies of each; else the broker's default.",
         ),
     ] = None,
     config: Config = None,
@@ -160,6 +168,7 @@ def alter(
     if not values:
         raise CommandError("Nothing to alter: give --config NAME=VALUE or --delete-config NAME.")
     with connected(bootstrap_server) as cluster:
+        ensure_known(cluster, ResourceType.TOPIC, name, values)
         admin.alter_configs(cluster, ResourceType.TOPIC, name, values, validate_only=validate_only)
     done = "could alter" if validate_only else "altered"
     document = {"topic": name, "altered": not validate_only, "configs": values}
@@ -196,7 +205,9 @@ def add_partitions(
     name: Name,
     partitions: Annotated[
         int,
-        typer.Option("--partitions", "-p", min=1, help="How many there shall be, old and new."),
+        typer.Option(
+            "--partitions", "-p", min=1, max=INT32_MAX, help="How many there shall be, old and new."
+        ),
     ],
     validate_only: ValidateOnly = False,
     bootstrap_server: Bootstrap = DEFAULT_BOOTSTRAP,

@@ -309,7 +309,7 @@ class Cluster:
                 client = WireClient(
                     (host, port), timeout_s=CONNECT_TIMEOUT_S, client_id=self._client_id
                 )
-            except OSError as error:
+            except (OSError, UnicodeError) as error:
                 failures.append(f"{host}:{port}: {_reason(error)}")
                 continue
             try:
@@ -355,6 +355,8 @@ def _reason(error: Exception) -> str:
         return "no answer in time"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, UnicodeError):  # Python's, of a part that is empty or too long
+        return "that is no name of a host"
     if isinstance(error, WireError | NotKafkaError):
         return f"what answered is not Kafka's protocol ({error})"
     return str(error) or "the connection was closed"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from runnel.client.aborted import Aborted
+from runnel.client.admin import EARLIEST, LATEST, list_offsets
 from runnel.client.cluster import (
     BACKOFF_S,
     PASSING,
@@ -89,7 +90,7 @@ class Reader:
                     failure = error
                     continue
                 for row in rows:
-                    failure = _failure(self._topic, row) or failure
+                    failure = self._failure(row) or failure
                     if not row.error_code:
                         yield from self._records(row)
             if failure is None:
@@ -159,18 +160,21 @@ class Reader:
             if page:
                 yield page
 
-
-def _failure(topic: str, row: PartitionData) -> RefusedError | None:
-    """What is likely to pass; raises what is not."""
-    if not row.error_code:
-        return None
-    message = None
-    if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        message = (
-            f"partition {row.partition_index} of {topic} has no such offset; it has"
-            f" {row.log_start_offset} to {row.high_watermark}"
-        )
-    error = RefusedError(row.error_code, message, f"{topic}-{row.partition_index}")
-    if error.code not in PASSING:
-        raise error
-    return error
+    def _failure(self, row: PartitionData) -> RefusedError | None:
+        """What is likely to pass; raises what is not."""
+        if not row.error_code:
+            return None
+        at, message = row.partition_index, None
+        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # the answer itself tells no range
+            start, end = (
+                list_offsets(self._cluster, self._topic, {at: edge})[at]
+                for edge in (EARLIEST, LATEST)
+            )
+            message = (
+                f"partition {at} of {self._topic} has no offset {self._next[at]}; it has {start} to"
+                f" {end}"
+            )
+        error = RefusedError(row.error_code, message, f"{self._topic}-{at}")
+        if error.code not in PASSING:
+            raise error
+        return error

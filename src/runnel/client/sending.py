@@ -123,6 +123,7 @@ class Sender:
     def _send_once(self, batches: "deque[_Batch]") -> ClientError | None:
         """Take off what was written, part what is too large; returns a failure that may pass."""
         failure: ClientError | None = None
+        refusal: RefusedError | None = None
         by_leader: dict[int, dict[int, _Batch]] = {}
         for _ in range(len(batches)):
             batch = batches.popleft()
@@ -141,8 +142,12 @@ class Sender:
                 batches.extendleft(here.values())
                 continue
             for row in rows:
-                passing = self._settle(here[row.index], row, batches)
-                failure = passing or failure
+                try:
+                    failure = self._settle(here[row.index], row, batches) or failure
+                except RefusedError as error:  # what else was written by then still counts
+                    refusal = refusal or error
+        if refusal is not None:
+            raise refusal
         return failure
 
     def _request(self, node_id: int, batches: Iterable[_Batch]) -> list[PartitionProduceResponse]:

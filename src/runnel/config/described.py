@@ -47,6 +47,9 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
         else:
             synonyms = [Synonym(name, canonical(definition, text), Source.DYNAMIC_TOPIC), *synonyms]
         yield _described(definition, canonical(definition, text), synonyms, is_read_only=False)
+    for name in sorted(overrides.keys() - TOPIC):  # of a newer version; hidden, as of a broker
+        told = [Synonym(name, None, Source.DYNAMIC_TOPIC)]
+        yield Described(name, None, Source.DYNAMIC_TOPIC, told, is_sensitive=True)
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:

@@ -26,6 +26,7 @@ class Given(NamedTuple):
     spelling: str
     text: str
     origin: str  # a flag, a variable, or a file with the line
+    typed: str | None = None  # what the file's format takes the text for, where that is another
 
 
 def read_file(path: Path) -> list[Given]:
@@ -59,7 +60,7 @@ def _read(path: Path) -> str:
     if len(raw) > MAX_FILE_BYTES:
         raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")  # editors of Windows put a mark before the text
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8") from None
 
@@ -101,15 +102,29 @@ def _yaml_values(
         items = value.value if isinstance(value, yaml.SequenceNode) else [value]
         if not all(isinstance(item, yaml.ScalarNode) for item in items):
             raise ConfigError(f"{origin}: {name[:200]} holds a list of what is no plain value")
-        texts = [_text(loader.construct_object(item)) for item in items]
-        if texts == [None] and value is items[0]:  # `name:` without a value leaves the default
+        typed = [_yaml_text(loader, item) for item in items]
+        if typed == [None] and value is items[0]:  # `name:` without a value leaves the default
             continue
-        yield Given(name, ",".join(text or "" for text in texts), origin)
+        texts = [
+            item.value if text is not None else "" for item, text in zip(items, typed, strict=True)
+        ]
+        yield Given(name, ",".join(texts), origin, ",".join(text or "" for text in typed))
+
+
+def _yaml_text(loader: "yaml.SafeLoader", node: "yaml.ScalarNode") -> str | None:
+    """As YAML takes it: `off` is false, 0x10 is 16. What only looks like a number or a date
+    (0x_, 2026-02-30) is the text that stands there, for the setting to judge.
+    """
+    try:
+        return _text(loader.construct_object(node))
+    except (ValueError, LookupError, AttributeError):  # the library's own, of such a text
+        return str(node.value)
 
 
 def _json(path: Path, text: str) -> Iterator[Given]:
     try:
-        tree: object = json.loads(text)
+        # No number is too long for a text; the setting says what is wrong with it.
+        tree: object = json.loads(text, parse_int=str)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
     if not isinstance(tree, dict):

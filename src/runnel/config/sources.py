@@ -36,6 +36,7 @@ DEFAULT_PORT: Final = "9092"
 _SERVICE_LINK = re.compile(
     r"RUNNEL_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
+_TYPED: Final = frozenset({"boolean", "short", "int", "long", "double"})
 _PER_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
 # Names for one thing: a later source that sets one of them takes the place of all.
 _ONE_THING = (
@@ -134,14 +135,22 @@ def _understood(given: Given) -> list[tuple[str, str]]:
     if _PER_LISTENER.fullmatch(given.spelling):
         return [(given.spelling, given.text)]
     meant = _meant(given)
+    text = given.text
+    if given.typed is not None and _is_typed(meant.name):
+        text = given.typed
     try:
-        text = meant.convert(given.text)
+        text = meant.convert(text)
         if meant.name != ADDRESS:
             return [(meant.name, text)]
         host, port = _split(text)
         return [(HOST, host), (PORT, port)]
     except ConfigError as error:
         raise ConfigError(f"{given.origin}: {error}") from None
+
+
+def _is_typed(name: str) -> bool:
+    """Whether YAML's reading of a value is the meant one: `no` is a good name of a rack."""
+    return name == PORT or (name in BROKER and BROKER[name].type in _TYPED)
 
 
 def _meant(given: Given) -> Meant:

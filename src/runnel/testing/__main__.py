@@ -27,19 +27,23 @@ def main(command: Sequence[str]) -> int:
         return 0
     # An orderly end, in which the broker stops and its folder goes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        return _beside_a_broker(command)
+    except KeyboardInterrupt:  # the command has heard it too
+        return 128 + signal.SIGINT
+
+
+def _beside_a_broker(command: Sequence[str]) -> int:
     with RunnelBroker() as broker:
         if command and command != [UNTIL_EOF]:
             return _run(command, broker.bootstrap_servers)
         sys.stdout.write(f"{broker.bootstrap_servers}\n")
         sys.stdout.flush()
-        try:
-            while broker.is_running:
-                if command and _has_ended(sys.stdin.fileno()):
-                    return 0
-                if not command:
-                    time.sleep(LOOK_S)
-        except KeyboardInterrupt:
-            return 130
+        while broker.is_running:
+            if command and _has_ended(sys.stdin.fileno()):
+                return 0
+            if not command:
+                time.sleep(LOOK_S)
         sys.stderr.write(f"runnel.testing: the broker ended:\n{broker.logs}")
         return 1
 

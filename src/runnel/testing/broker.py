@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from runnel.testing.failure import BrokerError
+from runnel.testing.given import ensure_not_ours, laid_over
 
 __all__ = ["BrokerError", "RunnelBroker"]
 
@@ -56,7 +57,8 @@ class Runner(Protocol):
 class RunnelBroker:
     """A real Runnel broker. Use it in `with` or `async with`, or call `start` and `close`.
 
-    `settings` are Kafka's names or Runnel's own. By default the broker is a process of its own;
+    `settings` are Kafka's names or Runnel's own; where it listens and keeps its data, `port` and
+    `data_dir` say. By default the broker is a process of its own;
     with `in_process` it is a thread of this one: there is nothing to start, but `kill` does not
     work, and its work and yours take turns. With `metrics` it tells them at `metrics_url`, which
     takes a process more. A `data_dir` that is given is kept afterwards.
@@ -75,8 +77,10 @@ class RunnelBroker:
         self._remove = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self.data_dir = self._scratch / "data" if data_dir is None else Path(data_dir)
         self.port = port
-        self._settings = {"runnel.http.listener": f"{HOST}:0" if metrics else "off"}
-        self._settings |= {name: _text(value) for name, value in (settings or {}).items()}
+        given = {name: _text(value) for name, value in (settings or {}).items()}
+        ensure_not_ours(given)
+        http = f"{HOST}:0" if metrics else "off"
+        self._settings = laid_over({**TEST_DEFAULTS, "runnel.http.listener": http}, given)
         self._runner = self._make_runner(in_process)
         self._last_logs = ""
 
@@ -101,7 +105,6 @@ class RunnelBroker:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.port = self._runner.start(
             {
-                **TEST_DEFAULTS,
                 **self._settings,
                 "listeners": f"PLAINTEXT://{HOST}:{self.port}",
                 "log.dirs": str(self.data_dir),
@@ -205,11 +208,11 @@ class RunnelBroker:
         create_topic((HOST, self.port), name, partitions, configs)
         return name
 
-    def delete_topic(self, name: str) -> None:
-        """Raises BrokerError."""
+    def delete_topic(self, name: str, *, missing_ok: bool = False) -> None:
+        """Raises BrokerError, with `missing_ok` not for a topic that is not there."""
         from runnel.testing.topics import delete_topic
 
-        delete_topic((HOST, self.port), name)
+        delete_topic((HOST, self.port), name, missing_ok=missing_ok)
 
 
 def _text(value: Setting) -> str:

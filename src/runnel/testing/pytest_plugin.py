@@ -9,6 +9,7 @@ test asks for a fixture.
 import os
 import re
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -48,26 +49,25 @@ def runnel_topic(runnel_broker: "RunnelBroker", request: pytest.FixtureRequest) 
     test = _NOT_IN_A_NAME.sub("-", request.node.name)[:80]
     name = runnel_broker.create_topic(f"{test}-{os.urandom(4).hex()}")
     yield name
-    runnel_broker.delete_topic(name)
+    runnel_broker.delete_topic(name, missing_ok=True)  # tests of deletion do it themselves
 
 
 @pytest.fixture
 def start_runnel_broker(pytestconfig: pytest.Config) -> "Iterator[Callable[..., RunnelBroker]]":
     """Starts brokers of this test's own: arguments are those of `RunnelBroker`."""
-    started: list[RunnelBroker] = []
+    with ExitStack() as closing:  # all of them, also where one is told to have crashed
 
-    def start(settings: dict[str, Any] | None = None, **options: Any) -> "RunnelBroker":  # noqa: ANN401  # passed on
-        broker = _make(pytestconfig, settings or {}, **options)
-        started.append(broker)
-        return broker.start()
+        def start(settings: dict[str, Any] | None = None, **options: Any) -> "RunnelBroker":  # noqa: ANN401  # passed on
+            broker = _make(pytestconfig, settings or {}, **options)
+            closing.callback(broker.close)
+            return broker.start()
 
-    yield start
-    for broker in started:
-        broker.close()
+        yield start
 
 
 def _make(config: pytest.Config, settings: dict[str, Any], **options: Any) -> "RunnelBroker":  # noqa: ANN401  # passed on
     from runnel.testing.broker import RunnelBroker
+    from runnel.testing.given import laid_over
 
     common: dict[str, Any] = {}
     for line in config.getini("runnel_settings"):
@@ -76,7 +76,7 @@ def _make(config: pytest.Config, settings: dict[str, Any], **options: Any) -> "R
             raise pytest.UsageError(f"runnel_settings: {line!r} is not NAME=VALUE")
         common[name.strip()] = value.strip()
     options.setdefault("in_process", config.getini("runnel_in_process"))
-    return RunnelBroker({**common, **settings}, **options)
+    return RunnelBroker(laid_over(common, settings), **options)
 
 
 @pytest.hookimpl(wrapper=True)

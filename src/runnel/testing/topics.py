@@ -29,10 +29,12 @@ def create_topic(address: Address, name: str, partitions: int, config: Mapping[s
     _require(result.error_code, f"topic {name!r} was not created", result.error_message)
 
 
-def delete_topic(address: Address, name: str) -> None:
+def delete_topic(address: Address, name: str, *, missing_ok: bool) -> None:
     with _connected(address) as client:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
         (result,) = client.call(request).responses
+    if missing_ok and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return
     _require(result.error_code, f"topic {name!r} was not deleted", result.error_message)
 
 

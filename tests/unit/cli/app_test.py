@@ -1,8 +1,10 @@
 """The command line as a whole: every command and option explains itself; misuse is one line."""
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +79,59 @@ def test_an_address_that_is_a_url_is_refused_with_how_to_write_it(
 ) -> None:
     assert main(["topic", "list", "-b", "http://localhost:9092"]) == 2
     assert "Write it as localhost:9092" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.com"])
+def test_what_no_host_is_called(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topic", "list", "-b", f"{host}:9"]) == 1
+    assert main(["health", "-b", f"{host}:9"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert "that is no name of a host" in first and "that is no name of a host" in second
+
+
+@pytest.mark.parametrize("seconds", ["inf", "1e20", "nan", "-1"])
+def test_no_timeout_is_too_long(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["health", "-b", "127.0.0.1:1", "--timeout", seconds]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_port_is_no_longer_than_ports_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["health", "-b", "127.0.0.1:0000009999999"]) == 2
+    assert "is not an address" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["create", "t", "--partitions", "99999999999"],
+        ["create", "t", "--replication-factor", "40000"],
+        ["add-partitions", "t", "--partitions", "99999999999"],
+    ],
+)
+def test_numbers_that_no_request_has_room_for(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["topic", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert "is not in the range" in said and said.count("\n") == 1
+
+
+def test_what_the_system_refuses_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def denied(_path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "x"))
+
+    monkeypatch.setattr(Path, "is_dir", denied)
+    assert main(["storage", "describe", str(tmp_path / "x")]) == 1
+    assert capsys.readouterr().err == f"runnel: {tmp_path}/x: Permission denied.\n"
+
+
+def test_a_plot_where_no_file_can_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=0\ncluster.id=x\n")
+    plot = tmp_path / "none" / "x.svg"
+    assert main(["storage", "analyze", str(tmp_path), "--plot", str(plot)]) == 1
+    assert capsys.readouterr().err == f"runnel: {plot}: No such file or directory.\n"
 
 
 def test_serve_does_not_import_the_framework() -> None:

@@ -45,6 +45,12 @@ def test_a_ready_file_without_it_says_what_is_wrong(tmp_path: Path, content: str
         metrics_url(None, path)
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.com"])
+def test_what_no_host_is_called(host: str) -> None:
+    with pytest.raises(UnansweredError, match="no name of a host"):
+        scrape_text(metrics_url(f"{host}:9", None))
+
+
 def test_nobody_there() -> None:
     with pytest.raises(UnansweredError, match="runnel serve") as caught:
         scrape_text("http://127.0.0.1:1/metrics")

@@ -83,6 +83,39 @@ def test_every_kind_of_file_gives_the_same(tmp_path: Path, name: str, text: str)
     assert log.cleanup_policy == {"compact"}
 
 
+def test_yaml_reads_numbers_and_switches_and_leaves_names_alone(tmp_path: Path) -> None:
+    """`off`, `no` and 010 are what YAML 1.1 takes for something else."""
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        "http: off\nbroker.rack: no\nauto.create.topics.enable: off\nnum.partitions: 0x10\n"
+        "log.retention.bytes: 1_000\nport: 9_093\nretention_seconds: 1_0\n"
+    )
+    settings = load({}, {}, file)[0]
+    assert (settings.http, settings.rack) == (None, "no")
+    assert not settings.auto_create_topics_enable
+    assert (settings.num_partitions, settings.log.retention_bytes) == (16, 1000)
+    assert (settings.listeners[0].port, settings.log.retention_ms) == (9093, 10_000)
+    for rack in ("2026-02-30", "2026-02-03", "010", "1.50", "12:30:45"):
+        file.write_text(f"runnel.http.listener: OFF\nbroker.rack: {rack}\n")
+        assert load({}, {}, file)[0].rack == rack
+    file.write_text("log.dirs: [on, 010]\nbroker.rack: ~")
+    settings = load({}, {}, file)[0]
+    assert (settings.log_dirs, settings.rack) == (("on", "010"), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.properties", "num.partitions=3\n"),
+        ("a.yaml", "num.partitions: 3\n"),
+        ("a.json", '{"num.partitions": 3}'),
+    ],
+)
+def test_a_mark_before_the_text_is_no_part_of_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert load({}, {}, tmp_path / name)[0].num_partitions == 3
+
+
 def test_java_properties() -> None:
     text = "a = 1\n! no\n  b:2\nc\\:d 3\ne=x\\\n   y\nf=\\u00e4\\t\\\\\ng\nh==\n\ni = p=q \n"
     found = {given.spelling: given.text for given in parse_properties(text, "f")}
@@ -139,6 +172,11 @@ def test_a_mistake_is_named(flags: Mapping[str, str], message: str) -> None:
         ("a.json", '{"log": {"dir": "x"}, "log.dir": "y"}', "sets log.dir twice"),
         ("a.properties", "x" * (1 << 21), "larger than"),
         ("a.yaml", "num.partitons: 1", "did you mean num.partitions"),
+        ("a.yaml", "num.partitions: 0x_", "num.partitions: Not a number"),
+        ("a.yaml", "num.partitions: 2026-02-30", "num.partitions: Not a number"),
+        ("a.yaml", "num.partitions: !!bool many", "num.partitions: Not a number"),
+        ("a.yaml", f"num.partitions: {'9' * 5000}", "num.partitions: Not a number"),
+        ("a.json", f'{{"num.partitions": {"9" * 5000}}}', "num.partitions: Not a number"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
