@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from runnel.spark import steps
 from runnel.spark.lake import attempts, table_schema
 from runnel.spark.lake.attempts import Attempt, Ledger
-from runnel.spark.lake.kept_files import Kept, KeptFile, relative
+from runnel.spark.lake.kept_files import Kept, KeptFile, named, relative
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
 from runnel.spark.lake.part_files import NO_BATCHES, Destination, WrittenFile, mark
@@ -144,8 +144,7 @@ class ParquetLakeTable:
         beside.replace(path)
 
     def referenced(self, paths: set[str]) -> set[str]:
-        have = set(self._log.paths())
-        return {path for path in paths if str(self._folder / path) in have}
+        return named(paths, self._log.paths())
 
     def remove(self, path: str) -> None:
         """From wherever it is: an earlier try may have come as far as to rename it."""

@@ -5,7 +5,6 @@ commit that names query and batch. Spark makes a new writer for every batch and 
 commit, so nothing is kept in one: what a commit must know stands in the messages and in the table.
 """
 
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -92,10 +91,10 @@ class _Publisher:
         with exclusive(open_table(self._options).ledgers):
             table = open_table(self._options)
             last_batch = table.last_batch(query) if query else NONE_YET
-            if batch <= last_batch:
-                self._sweep(table, who, last_batch, keep=[])
-                return
             ids = [id_ for message in written for id_ in message.attempts]
+            if batch <= last_batch:
+                self._sweep(table, who, last_batch, keep=[], lost=ids)
+                return
             if table.listed:
                 self._sweep(table, who, last_batch, keep=ids)
             self._commit(table, written, query, batch)
@@ -117,13 +116,19 @@ class _Publisher:
 
     def _discard(self, query: Query) -> None:
         """After a failure, which may have come after the commit: the table is asked about each."""
-        all_of_them = sys.maxsize
         with exclusive(open_table(self._options).ledgers):
-            self._sweep(open_table(self._options), query, all_of_them, keep=[])
+            self._sweep(open_table(self._options), query, None, keep=[])
 
-    def _sweep(self, table: LakeTable, query: Query, last_batch: int, keep: list[str]) -> None:
+    def _sweep(
+        self,
+        table: LakeTable,
+        query: Query,
+        last_batch: int | None,
+        keep: Sequence[str],
+        lost: Sequence[str] = (),
+    ) -> None:
         sweeper = Sweeper(table.ledgers, table.remove, table.referenced)
-        sweeper.sweep(query.name, last_batch, keep, self._options.orphan_age_ms)
+        sweeper.sweep(query.name, last_batch, keep, self._options.orphan_age_ms, lost)
 
 
 class _StreamPublisher(_Publisher):
