@@ -25,6 +25,14 @@ CHECKPOINT: Final = "checkpoint"
 """Below `_runnel`, where Spark makes it before anybody has looked at the table."""
 
 
+class OtherCheckpointError(TableError):
+    """The table has batches of this query's name, whose numbers another checkpoint counted."""
+
+    def __init__(self, why: str, last_batch: int) -> None:
+        super().__init__(why)
+        self.last_batch = last_batch
+
+
 @dataclass(frozen=True)
 class Query:
     """Who writes: a name, and the checkpoint that its batch numbers belong to.
@@ -36,11 +44,12 @@ class Query:
     name: str
     checkpoint: str
 
-    def other_checkpoint(self, last_batch: int, where: str) -> TableError:
-        return TableError(
+    def other_checkpoint(self, last_batch: int, where: str) -> OtherCheckpointError:
+        return OtherCheckpointError(
             f"{where} has the batches of queryId={self.name} up to {last_batch}, written with"
             f" another checkpoint. Start with that checkpoint to go on where it stopped, or choose"
-            f" a new queryId to write this query's rows beside those that are there"
+            f" a new queryId to write this query's rows beside those that are there",
+            last_batch,
         )
 
 
