@@ -55,6 +55,7 @@ class DeltaLakeTable:
             ledgers=str(self.ledgers),
             schema=written.serialize().to_pybytes(),
             partition_by=partition_by,
+            has_stats=True,
             compression=self._options.compression,
             target_file_bytes=self._options.target_file_bytes,
         )

@@ -139,7 +139,7 @@ class IcebergLakeTable:
 
         for attempt in range(_TRIES):
             try:
-                self._commit(_kept_by_iceberg(rows), files, query, batch, overwrite=overwrite)
+                self._try(_kept_by_iceberg(rows), files, query, batch, overwrite=overwrite)
                 return
             except CommitFailedException as error:
                 if attempt == _TRIES - 1:
@@ -154,6 +154,23 @@ class IcebergLakeTable:
                         f"{self.where}: batch {batch} of query {query.name} was just committed by"
                         f" somebody else; is the same query running twice?"
                     ) from error
+
+    def _try(
+        self,
+        rows: "pa.Schema",
+        files: Sequence[WrittenFile],
+        query: Query | None,
+        batch: int,
+        *,
+        overwrite: bool,
+    ) -> None:
+        try:
+            self._commit(rows, files, query, batch, overwrite=overwrite)
+        except (OverflowError, ValueError):  # of a bound, which pyiceberg takes from the files
+            paths = [str(self.data / file.path) for file in files]
+            if self._table is None or not iceberg_upkeep.leave_out_bounds(self._table, paths):
+                raise
+            self._commit(rows, files, query, batch, overwrite=overwrite)
 
     def _commit(
         self,

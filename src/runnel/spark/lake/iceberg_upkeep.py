@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runnel.spark.lake import table_schema
+from runnel.spark.lake.file_stats import without_bounds
 from runnel.spark.lake.kept_files import Kept, KeptFile, local_path
 from runnel.spark.lake.lake_options import TableError
 from runnel.spark.lake.part_files import value_text
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
+_METRICS = "write.metadata.metrics.column."
 _TOLD = {"runnel.upkeep": "compaction"}
 
 
@@ -33,9 +35,22 @@ def kept(table: "Table", where: str, partition_by: tuple[str, ...]) -> Kept:
     return Kept(where, schema, partition_by, True, files)
 
 
+def leave_out_bounds(table: "Table", paths: Sequence[str]) -> bool:
+    """Of columns that these files have values of which pyiceberg could not tell, in the commit
+    that is about to be made; whether there are any more of them than before."""
+    import pyarrow.parquet as pq
+
+    found = {name for path in paths for name in without_bounds(pq.read_metadata(path))}
+    counted = {_METRICS + name: "counts" for name in found}
+    more = counted.keys() - table.metadata.properties.keys()
+    table.metadata.properties.update(counted)  # here only: nobody commits these
+    return bool(more)
+
+
 def replace(table: "Table", where: str, old: Sequence[KeptFile], new: Sequence[str]) -> None:
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
+    leave_out_bounds(table, new)
     entries = {local_path(name): file for (_, name), file in _entries(table, where).items()}
     gone = [file.path for file in old if file.path not in entries]
     if gone:

@@ -47,7 +47,7 @@ class WrittenFile(NamedTuple):
     size_bytes: int
     rows: int
     values: Values  # of the partition columns, as text
-    stats: str  # as Delta has them
+    stats: str  # as Delta has them; empty for others
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Destination:
     schema: bytes  # Arrow, serialized: of whole rows, as the table has them
     partition_by: tuple[str, ...] = ()
     keeps_partition_columns: bool = False  # in the files; only Iceberg wants that
+    has_stats: bool = False  # of each file, in the commit; only Delta wants that
     hive_folders: bool = False  # `name=value`, which readers of plain Parquet parse
     compression: str = "snappy"
     target_file_bytes: int = 128 << 20
@@ -195,7 +196,7 @@ class _OpenFile:
             (Path(self._to.folder) / self.path).stat().st_size,
             metadata.num_rows,
             self.values,
-            json.dumps(delta_stats(metadata)),
+            json.dumps(delta_stats(metadata)) if self._to.has_stats else "",
         )
 
 
