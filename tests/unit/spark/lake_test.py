@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from runnel.spark import tasks
 from runnel.spark.lake import lake_options, lake_table
 from runnel.spark.lake.lake_options import TableError
 from runnel.spark.lake.maintenance import maintain
@@ -318,6 +319,32 @@ def test_times_that_python_has_no_word_for(tmp_path: Path, table_format: str) ->
         (task,) = table.scan().plan_files()
         ids = {table.schema().find_column_name(n) for n in task.file.lower_bounds}
         assert ids == {"id", "name"} and len(task.file.null_value_counts) == 4
+
+
+def test_a_new_checkpoint_is_refused_within_foreach_batch(
+    tmp_path: Path, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batches count from 0 again: rows would be dropped as repeated."""
+
+    def write_in(checkpoint: str, batch_id: int, query: str = "q") -> None:
+        monkeypatch.setattr(tasks, "this_task", lambda: tasks.Task(query=checkpoint))
+        more: dict[str, Any] = {"queryId": query, "batchId": str(batch_id)}
+        write(tmp_path / "t", table_format, [some(batch_id * 10, 10)], **more)
+
+    for batch_id in (0, 1, 1):
+        write_in("one", batch_id)
+    for batch_id in (0, 2):
+        with pytest.raises(TableError, match="up to 1, written with another checkpoint"):
+            write_in("two", batch_id)
+    write_in("one", 2)
+    assert ids(table_format, tmp_path / "t") == list(range(30))
+
+    # Earlier versions did not write it down: who goes on is let in, and known from then on.
+    for checkpoint, batch_id in (("", 3), ("one", 3), ("one", 4)):
+        write_in(checkpoint, batch_id, "before")
+    with pytest.raises(TableError, match="up to 4, written with another checkpoint"):
+        write_in("two", 5, "before")
+    assert ids(table_format, tmp_path / "t") == list(range(50))
 
 
 def test_nothing_to_write_makes_no_commit(tmp_path: Path, table_format: str) -> None:

@@ -89,7 +89,9 @@ class DeltaLakeTable:
         if last is None:
             return NONE_YET
         if self._table.transaction_version(with_checkpoint) is None:
-            raise query.other_checkpoint(last, self.where)
+            former = transaction_names(Query(query.name, query.formerly))[1]
+            if not query.formerly or self._table.transaction_version(former) != last:
+                raise query.other_checkpoint(last, self.where)
         return last
 
     def publish(

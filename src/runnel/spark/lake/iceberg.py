@@ -122,7 +122,7 @@ class IcebergLakeTable:
         last = properties.get(_BATCH + query.name)
         if last is None:
             return NONE_YET
-        if properties.get(_CHECKPOINT + query.name) != query.checkpoint:
+        if properties.get(_CHECKPOINT + query.name) not in query.checkpoints:
             raise query.other_checkpoint(int(last), self.where)
         return int(last)
 

@@ -43,6 +43,12 @@ class Query:
 
     name: str
     checkpoint: str
+    formerly: str = ""  # what earlier versions wrote down for the checkpoint
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """Those under which the last batch may stand."""
+        return (self.checkpoint, self.formerly) if self.formerly else (self.checkpoint,)
 
     def other_checkpoint(self, last_batch: int, where: str) -> OtherCheckpointError:
         return OtherCheckpointError(

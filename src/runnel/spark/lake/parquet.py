@@ -86,7 +86,7 @@ class ParquetLakeTable:
             found = _NAMED.match(path.rpartition("/")[2])
             if found and found[1] == mark(query.name) and int(found[3]) > last:
                 checkpoint, last = found[2], int(found[3])
-        if last != NONE_YET and checkpoint != mark(query.checkpoint):
+        if last != NONE_YET and checkpoint not in map(mark, query.checkpoints):
             raise query.other_checkpoint(last, self.where)
         return last
 

@@ -32,7 +32,9 @@ GATHERED_BYTES: Final = 256 << 20  # over all partition values of a task
 MAX_OPEN_FILES: Final = 64
 REWRITTEN: Final = "compaction"
 NO_BATCHES: Final = "none"
-"""The query of files that hold rows of others; and the checkpoint of writes that are done once."""
+NO_STREAM: Final = "batch"
+"""The query of files that hold rows of others; the checkpoint of writes that are done once, and of
+those that have a number without a stream."""
 _SAMPLE_ROWS: Final = 4_096
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_OR_FORBIDDEN: Final = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM)
