@@ -78,6 +78,28 @@ def test_a_stream_goes_on_where_it_stopped(
     assert ids(table_format, tmp_path) == list(range(160))
 
 
+def test_a_new_checkpoint_is_refused_within_foreach_batch(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    def write(rows: "DataFrame", number: int) -> None:
+        once = {"queryId": "orders", "batchId": str(number)}
+        to = rows.write.format("runnel-lake").options(**once).mode("append")
+        to.save(str(tmp_path / "table"))
+
+    def drain_each() -> None:
+        to = stream(spark, tmp_path).writeStream.foreachBatch(write)
+        to = to.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        to.trigger(availableNow=True).start().awaitTermination()
+
+    for first in (0, 10):
+        put(tmp_path / "in", first, 10)
+        drain_each()
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(PySparkException, match="another checkpoint"):
+        drain_each()
+    assert ids("delta", tmp_path) == list(range(20))
+
+
 def test_spark_reads_of_a_parquet_table_only_what_is_committed(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -19,8 +19,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from runnel.spark import tasks
 from runnel.spark.lake import lake_options, lake_table
 from runnel.spark.lake.lake_options import TableError
+from runnel.spark.lake.maintenance import maintain
 from runnel.spark.lake.sink import BatchLakeWriter, RunnelLake, Written
 from tests.support import tables
 
@@ -289,6 +291,60 @@ def test_the_folder_says_its_format(tmp_path: Path, table_format: str) -> None:
     other = "delta" if table_format == "iceberg" else "iceberg"
     with pytest.raises(TableError, match=f"is a {table_format} table; set tableFormat"):
         writer(tmp_path / "t", other)
+
+
+def test_times_that_python_has_no_word_for(tmp_path: Path, table_format: str) -> None:
+    """Beyond the year 9999; they have no bounds in the table, and others keep theirs."""
+    us, days = 1_700_000_000_000_000_000, 4_000_000
+    late = pa.record_batch(
+        [
+            pa.array([1, 2], pa.int64()),
+            pa.array(["a", "b"]),
+            pa.array([0, days], pa.int32()).cast(pa.date32()),
+            pa.array([0, us], pa.int64()).cast(ARROW.field("at").type),
+        ],
+        schema=ARROW,
+    )
+    more: dict[str, Any] = {"queryId": "q"}
+    for batch_id in (0, 1, 1):
+        write(tmp_path / "t", table_format, [late], [some(10, 1)], batchId=str(batch_id), **more)
+    maintain(lake_options.parse({"table": str(tmp_path / "t")}), expire_after_ms=0)
+    found = tables.read(table_format, tmp_path / "t")
+    assert sorted(found["at"].cast(pa.int64()).to_pylist())[-2:] == [us, us]
+    assert found["day"].cast(pa.int32()).to_pylist().count(days) == 2
+    assert sorted(found["id"].to_pylist()) == [1, 1, 2, 2, 10, 10]
+    if table_format == "iceberg":
+        table = tables.iceberg(tmp_path / "t")
+        assert not [name for name in table.properties if name.startswith("write.")]
+        (task,) = table.scan().plan_files()
+        ids = {table.schema().find_column_name(n) for n in task.file.lower_bounds}
+        assert ids == {"id", "name"} and len(task.file.null_value_counts) == 4
+
+
+def test_a_new_checkpoint_is_refused_within_foreach_batch(
+    tmp_path: Path, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batches count from 0 again: rows would be dropped as repeated."""
+
+    def write_in(checkpoint: str, batch_id: int, query: str = "q") -> None:
+        monkeypatch.setattr(tasks, "this_task", lambda: tasks.Task(query=checkpoint))
+        more: dict[str, Any] = {"queryId": query, "batchId": str(batch_id)}
+        write(tmp_path / "t", table_format, [some(batch_id * 10, 10)], **more)
+
+    for batch_id in (0, 1, 1):
+        write_in("one", batch_id)
+    for batch_id in (0, 2):
+        with pytest.raises(TableError, match="up to 1, written with another checkpoint"):
+            write_in("two", batch_id)
+    write_in("one", 2)
+    assert ids(table_format, tmp_path / "t") == list(range(30))
+
+    # Earlier versions did not write it down: who goes on is let in, and known from then on.
+    for checkpoint, batch_id in (("", 3), ("one", 3), ("one", 4)):
+        write_in(checkpoint, batch_id, "before")
+    with pytest.raises(TableError, match="up to 4, written with another checkpoint"):
+        write_in("two", 5, "before")
+    assert ids(table_format, tmp_path / "t") == list(range(50))
 
 
 def test_nothing_to_write_makes_no_commit(tmp_path: Path, table_format: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from runnel.spark.lake import lake_options, table_schema
 from runnel.spark.lake.lake_table import Query, open_table
+from runnel.spark.lake.part_files import NO_STREAM
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ def append(rows: "pa.Table", options: Mapping[str, str], writer: str) -> int:
     from runnel.spark.lake.sink import BatchLakeWriter
 
     named = {**options, "queryId": writer}
-    last = open_table(lake_options.parse(named)).last_batch(Query(writer, "batch"))
+    last = open_table(lake_options.parse(named)).last_batch(Query(writer, NO_STREAM))
     number = max(0, last + 1)
     parsed = lake_options.parse({**named, "batchId": str(number)})
     plain = rows.cast(table_schema.plain_schema(rows.schema))

@@ -114,14 +114,26 @@ class Sweeper:
     remove: Callable[[str], None]  # a path as ledgers have it
     referenced: Callable[[set[str]], set[str]]  # those of them that the table has
 
-    def sweep(self, query: str, last_batch: int, keep: Iterable[str], orphan_age_ms: int) -> int:
+    def sweep(
+        self,
+        query: str,
+        last_batch: int | None,
+        keep: Iterable[str],
+        orphan_age_ms: int,
+        lost: Iterable[str] = (),
+    ) -> int:
         """Remove what attempts of this query left, but for those in `keep`; how many files went.
 
         A ledger of a batch after `last_batch` cannot have been committed. One of an earlier batch
         can, if its driver died before it put the ledger away: then the table is asked. So it is
-        for other queries, whose ledgers must be old enough to be nobody's work.
+        for other queries, whose ledgers must be old enough to be nobody's work, and for all where
+        the last batch is not known (None).
+
+        A batch that the table has, though not one file of it, was rewritten since, or late tasks
+        wrote these: they stay, as a file too many does no harm. Attempts in `lost` are known to
+        have come too late.
         """
-        kept = set(keep)
+        kept, late = set(keep), set(lost)
         doubtful: list[Attempt] = []
         removed = 0
         for attempt in self._attempts():
@@ -129,14 +141,20 @@ class Sweeper:
                 continue
             if attempt.query != query and self._age_ms(attempt) < orphan_age_ms:
                 continue
-            if attempt.query == query and attempt.batch > last_batch:
+            if attempt.query == query and last_batch is not None and attempt.batch > last_batch:
                 removed += self._drop(attempt, referenced=set())
             else:
                 doubtful.append(attempt)
         if doubtful:
             paths = {path for attempt in doubtful for path in self._paths(attempt)}
             referenced = self.referenced(paths)
-            removed += sum(self._drop(attempt, referenced) for attempt in doubtful)
+            seen = {a.batch for a in doubtful if referenced.intersection(self._paths(a))}
+            for attempt in doubtful:
+                sure = attempt.query != query or last_batch is None
+                if sure or attempt.batch in seen or attempt.id in late:
+                    removed += self._drop(attempt, referenced)
+                else:
+                    (self.folder / attempt.name).unlink(missing_ok=True)
         return removed
 
     def _attempts(self) -> list[Attempt]:

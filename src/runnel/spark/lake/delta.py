@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from runnel.spark.lake import attempts, delta_upkeep, table_schema
-from runnel.spark.lake.kept_files import Kept, KeptFile
+from runnel.spark.lake.kept_files import Kept, KeptFile, named
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
 from runnel.spark.lake.part_files import Destination, WrittenFile
@@ -30,6 +30,7 @@ class DeltaLakeTable:
     def __init__(self, options: LakeOptions) -> None:
         self._options = options
         self.data = local_folder(options.table)
+        delta_upkeep.check_path(self.data)
         self.ledgers = self.data / attempts.FOLDER
         self.where = f"Delta table {self.data}"
         self._table = self._open()
@@ -54,6 +55,7 @@ class DeltaLakeTable:
             ledgers=str(self.ledgers),
             schema=written.serialize().to_pybytes(),
             partition_by=partition_by,
+            has_stats=True,
             compression=self._options.compression,
             target_file_bytes=self._options.target_file_bytes,
         )
@@ -87,7 +89,9 @@ class DeltaLakeTable:
         if last is None:
             return NONE_YET
         if self._table.transaction_version(with_checkpoint) is None:
-            raise query.other_checkpoint(last, self.where)
+            former = transaction_names(Query(query.name, query.formerly))[1]
+            if not query.formerly or self._table.transaction_version(former) != last:
+                raise query.other_checkpoint(last, self.where)
         return last
 
     def publish(
@@ -149,14 +153,15 @@ class DeltaLakeTable:
     def referenced(self, paths: set[str]) -> set[str]:
         if self._table is None:
             return set()
-        have = {uri.removeprefix("file://") for uri in self._table.file_uris()}
-        return {path for path in paths if str(self.data / path) in have}
+        return named(paths, delta_upkeep.paths(self._table))
 
     def remove(self, path: str) -> None:
         (self.data / path).unlink(missing_ok=True)
 
     def kept(self) -> Kept | None:
-        return None if self._table is None else delta_upkeep.kept(self._table, self.where)
+        return (
+            None if self._table is None else delta_upkeep.kept(self._table, self.data, self.where)
+        )
 
     def replace(self, old: Sequence[KeptFile], new: Sequence[WrittenFile]) -> None:
         assert self._table is not None, "there is nothing to replace"

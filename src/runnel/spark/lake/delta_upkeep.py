@@ -4,10 +4,12 @@ A replacement says that it changes no data, so readers that follow the table do 
 anew. `txn` actions, by which batches are known, are carried on by Delta's own checkpoints.
 """
 
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
 
 from runnel.spark.lake import table_schema
 from runnel.spark.lake.kept_files import Kept, KeptFile, relative
@@ -19,30 +21,57 @@ if TYPE_CHECKING:
 
 _LOG_RETENTION: Final = "delta.logRetentionDuration"
 _HOUR_MS: Final = 3_600_000
+_UNESCAPED: Final = "!$&'()+,-./:;=@_~"  # by deltalake, in the paths of its actions
 _READ_AS_THEY_ARE: Final = 1  # reader version; later ones rename columns or mark rows as deleted
 
 
-def kept(table: "DeltaTable", where: str) -> Kept:
+def check_path(folder: Path) -> None:
+    """What looks like an escape is taken for one by deltalake, which then looks elsewhere."""
+    escape = re.search(r"%[0-9A-Fa-f]{2}", str(folder))
+    if escape:
+        raise TableError(
+            f"table={folder}: a Delta table cannot be below a folder with {escape[0]} in its name,"
+            f" which readers take for an escaped character; name another folder"
+        )
+
+
+def paths(table: "DeltaTable") -> list[str]:
+    """Of every file that the table has, below its folder."""
+    return [unquote(action["path"]) for action in _actions(table, "path")]
+
+
+def _actions(table: "DeltaTable", *columns: str) -> list[dict[str, Any]]:
+    """Without statistics unless asked for: Python has no word for some of their values."""
+    import pyarrow as pa
+
+    found = pa.table(table.get_add_actions(flatten=False)).select(list(columns))
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def kept(table: "DeltaTable", folder: Path, where: str) -> Kept:
+    """Files are pinned that others escape as deltalake does not: it could not take them away."""
     import pyarrow as pa
 
     schema = table_schema.plain_schema(pa.schema(table.schema()))
     partition_by = tuple(table.metadata().partition_columns)
-    actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+    asked = ["path", "size_bytes", "modification_time"] + (["partition"] if partition_by else [])
+    actions = _actions(table, *asked)
     actions.sort(key=lambda action: (action["modification_time"], action["path"]))
-    folder = local_path(table.table_uri)
     files = tuple(
         KeptFile(
-            str(folder / action["path"]),
+            str(folder / unquote(action["path"])),
             action["size_bytes"],
             tuple(value_text(action["partition"][name], False) for name in partition_by),
         )
         for action in actions
     )
-    return Kept(where, schema, partition_by, False, files)
-
-
-def local_path(uri: str) -> Path:
-    return Path(uri.removeprefix("file://"))
+    pinned = frozenset(
+        file.path
+        for file, action in zip(files, actions, strict=True)
+        if quote(unquote(action["path"]), _UNESCAPED) != action["path"]
+    )
+    return Kept(where, schema, partition_by, False, files, pinned)
 
 
 def check_plain(table: "DeltaTable", where: str) -> None:
@@ -68,7 +97,7 @@ def replace(
     now_ms = int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         RemoveAction(
-            relative(file.path, folder),
+            relative(file.path, folder),  # deltalake escapes it as it does in the log
             False,
             now_ms,
             file.size_bytes,

@@ -1,7 +1,8 @@
 """The least and greatest value of each column, out of a Parquet footer, in Delta's words.
 
 Readers skip whole files by these, so a bound may be too wide and never too narrow: a long text is
-cut for the lower bound and left out for the upper one, floats that could hide a NaN are left out.
+cut for the lower bound and left out for the upper one, floats that could hide a NaN are left out,
+and so are times beyond the year 9999.
 """
 
 import datetime
@@ -33,10 +34,12 @@ def delta_stats(metadata: "pq.FileMetaData") -> dict[str, Any]:
         empty = [c for c in found if c.statistics.null_count == c.num_values]
         if not ranged or len(ranged) + len(empty) < len(found):
             continue
-        low, high = min(s.min for s in ranged), max(s.max for s in ranged)
-        if (text := _bound(low, upper=False)) is not None:
+        bounds = _bounds(ranged)
+        if bounds is None:
+            continue
+        if (text := _bound(bounds[0], upper=False)) is not None:
             least[name] = text
-        if (text := _bound(high, upper=True)) is not None:
+        if (text := _bound(bounds[1], upper=True)) is not None:
             greatest[name] = text
     return {
         "numRecords": metadata.num_rows,
@@ -44,6 +47,24 @@ def delta_stats(metadata: "pq.FileMetaData") -> dict[str, Any]:
         "maxValues": greatest,
         "nullCount": nulls,
     }
+
+
+def without_bounds(metadata: "pq.FileMetaData") -> set[str]:
+    """The columns with a bound that Python has no word for, such as a time in the year 10000."""
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    ]
+    ranged = [chunk for chunk in chunks if chunk.is_stats_set and chunk.statistics.has_min_max]
+    return {chunk.path_in_schema for chunk in ranged if _bounds([chunk.statistics]) is None}
+
+
+def _bounds(ranged: "list[pq.Statistics]") -> tuple[Any, Any] | None:
+    try:
+        return min(s.min for s in ranged), max(s.max for s in ranged)
+    except (OverflowError, ValueError):
+        return None
 
 
 def _bound(value: object, *, upper: bool) -> int | str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runnel.spark.lake import attempts, iceberg_upkeep, table_schema
-from runnel.spark.lake.kept_files import Kept, KeptFile
+from runnel.spark.lake.kept_files import Kept, KeptFile, local_path, named
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
 from runnel.spark.lake.part_files import Destination, WrittenFile
@@ -122,7 +122,7 @@ class IcebergLakeTable:
         last = properties.get(_BATCH + query.name)
         if last is None:
             return NONE_YET
-        if properties.get(_CHECKPOINT + query.name) != query.checkpoint:
+        if properties.get(_CHECKPOINT + query.name) not in query.checkpoints:
             raise query.other_checkpoint(int(last), self.where)
         return int(last)
 
@@ -139,7 +139,7 @@ class IcebergLakeTable:
 
         for attempt in range(_TRIES):
             try:
-                self._commit(_kept_by_iceberg(rows), files, query, batch, overwrite=overwrite)
+                self._try(_kept_by_iceberg(rows), files, query, batch, overwrite=overwrite)
                 return
             except CommitFailedException as error:
                 if attempt == _TRIES - 1:
@@ -154,6 +154,23 @@ class IcebergLakeTable:
                         f"{self.where}: batch {batch} of query {query.name} was just committed by"
                         f" somebody else; is the same query running twice?"
                     ) from error
+
+    def _try(
+        self,
+        rows: "pa.Schema",
+        files: Sequence[WrittenFile],
+        query: Query | None,
+        batch: int,
+        *,
+        overwrite: bool,
+    ) -> None:
+        try:
+            self._commit(rows, files, query, batch, overwrite=overwrite)
+        except (OverflowError, ValueError):  # of a bound, which pyiceberg takes from the files
+            paths = [str(self.data / file.path) for file in files]
+            if self._table is None or not iceberg_upkeep.leave_out_bounds(self._table, paths):
+                raise
+            self._commit(rows, files, query, batch, overwrite=overwrite)
 
     def _commit(
         self,
@@ -211,8 +228,7 @@ class IcebergLakeTable:
     def referenced(self, paths: set[str]) -> set[str]:
         if self._table is None:
             return set()
-        have = set(self._table.inspect.all_files()["file_path"].to_pylist())
-        return {path for path in paths if str(self.data / path) in have}
+        return named(paths, iceberg_upkeep.everything(self._table))
 
     def remove(self, path: str) -> None:
         (self.data / path).unlink(missing_ok=True)
@@ -250,16 +266,33 @@ def _catalog(options: LakeOptions) -> "tuple[Catalog, tuple[str, ...]]":
         if not (folder / CATALOG_FILE).exists():
             check_folder(folder, "Iceberg")
         folder.mkdir(parents=True, exist_ok=True)
-        name = (NAMESPACE, folder.name)
-        settings = {"type": "sql", "uri": f"sqlite:///{folder / CATALOG_FILE}"}
+        spelled = Path(local_path(options.table)).absolute().name
+        name = (NAMESPACE, folder.name if spelled == ".." else spelled)
+        settings = {"type": "sql", "uri": _sqlite(folder / CATALOG_FILE)}
         settings["warehouse"] = str(folder)
     try:
-        return load_catalog(settings.pop("name", CATALOG), **settings), name
+        catalog = load_catalog(settings.pop("name", CATALOG), **settings)
+        return catalog, name if options.catalog else _name_there(catalog, name)
     except Exception as error:  # each kind of catalog has its own
         raise TableError(
             f"the catalog of table={options.table} cannot be opened: {error}. Look at the catalog.*"
             f" options: {', '.join(sorted(options.catalog)) or 'none is set'}"
         ) from error
+
+
+def _sqlite(path: Path) -> str:
+    """SQLAlchemy's own spelling: a percent sign has a meaning in some of its versions."""
+    from sqlalchemy import URL
+
+    return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def _name_there(catalog: "Catalog", name: tuple[str, ...]) -> tuple[str, ...]:
+    """A folder's catalog has the folder's table, under the name by which it was first called."""
+    if not catalog.namespace_exists(NAMESPACE):
+        return name
+    names = catalog.list_tables(NAMESPACE)
+    return names[0] if len(names) == 1 else name
 
 
 def _kind(uri: str) -> str:

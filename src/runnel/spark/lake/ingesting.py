@@ -5,8 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from runnel.spark.lake.attempts import FOLDER
-from runnel.spark.lake.lake_options import TableError
-from runnel.spark.lake.lake_table import CHECKPOINT
+from runnel.spark.lake.lake_options import TableError, is_known, parse
+from runnel.spark.lake.lake_table import (
+    CHECKPOINT,
+    NONE_YET,
+    OtherCheckpointError,
+    Query,
+    local_folder,
+    open_table,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,17 +61,47 @@ def ingest(
         if "/" not in table:
             raise TableError(f"table={table}: with a catalog set checkpoint, a folder to keep")
         checkpoint = f"{table.rstrip('/')}/{FOLDER}/{CHECKPOINT}"
-    if query_id is None:
-        where = hashlib.sha256(f"{topic} {table}".encode()).hexdigest()[:8]
-        query_id = f"ingest-{topic.split(',')[0]}-{where}"
-    of_table = {"table": table, "queryId": query_id, "mode": "direct"}
+    of_table = {"table": table, "mode": "direct"}
     if table_format is not None:
         of_table["tableFormat"] = table_format
     if partition_by:
         of_table["partitionBy"] = ",".join(partition_by)
+    of_lake = of_table | {name: value for name, value in more.items() if is_known(name)}
+    of_table["queryId"] = query_id or name_of(topic, of_lake)
     if columns:
         more["columns"] = ",".join(columns)
     return _start(spark, topic, bootstrap, of_table, more, checkpoint, every)
+
+
+def name_of(topic: str, of_lake: Mapping[str, str]) -> str:
+    """Of the intake of these topics into this table, in whatever order and spelling.
+
+    By another name a batch that is repeated would not be known. Earlier versions made the name of
+    what was written: where the table knows that one, it stays.
+    """
+    table = of_lake["table"]
+    has_catalog = any(option.lower().startswith("catalog.") for option in of_lake)
+    topics = ",".join(sorted({name.strip() for name in topic.split(",")}))
+    name = _name(topics, table if has_catalog else str(local_folder(table)))
+    as_written = _name(topic, table)
+    if name == as_written:
+        return name
+    return max(name, as_written, key=lambda known: _last_batch(known, of_lake))  # else the first
+
+
+def _name(topics: str, table: str) -> str:
+    where = hashlib.sha256(f"{topics} {table}".encode()).hexdigest()[:8]
+    return f"ingest-{topics.split(',')[0]}-{where}"
+
+
+def _last_batch(name: str, of_lake: Mapping[str, str]) -> int:
+    """By whatever checkpoint. What is wrong with the table is told when the query starts."""
+    try:
+        return open_table(parse(of_lake)).last_batch(Query(name, checkpoint=""))
+    except OtherCheckpointError as known:
+        return known.last_batch
+    except TableError:
+        return NONE_YET
 
 
 def _start(
@@ -78,7 +115,6 @@ def _start(
 ) -> "StreamingQuery":
     from pyspark.sql import functions as F
 
-    from runnel.spark.lake.lake_options import is_known
     from runnel.spark.lake.sink import NAME
 
     files = (

@@ -4,7 +4,8 @@ For whoever reads a table without Spark: compaction, replay to a topic, dead let
 files is a snapshot, since files are never changed; it holds until they are expired.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -106,8 +107,25 @@ def value_of(text: str | None, type_: "pa.DataType") -> "pa.Scalar":
     return pa.scalar(text).cast(type_)
 
 
+def local_path(uri: str) -> str:
+    """Without `file:`, which Hadoop writes with one slash and others with three."""
+    return re.sub(r"^file:(//)?(?=/)", "", uri)
+
+
 def relative(path: str, folder: Path) -> str:
-    return str(Path(path).relative_to(folder))
+    """Below a folder that is resolved, as logs of earlier versions need not have it."""
+    found = Path(path)
+    return str((found if found.is_relative_to(folder) else found.resolve()).relative_to(folder))
+
+
+def named(paths: set[str], have: Iterable[str]) -> set[str]:
+    """Those of `paths` that `have` has, whatever it calls the folder above them.
+
+    Names of files are unique, while a folder has many: links, `..`, percent signs, a mount. What
+    is not found here is removed, so a name too many is found rather than one too few.
+    """
+    names = {path.rpartition("/")[2] for path in have}
+    return {path for path in paths if path.rpartition("/")[2] in names}
 
 
 def _as(array: "pa.Array", type_: "pa.DataType") -> "pa.Array":

@@ -5,13 +5,14 @@ Spark repeats after a crash is seen to be there already.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from runnel.spark.lake.attempts import FOLDER
-from runnel.spark.lake.kept_files import Kept, KeptFile
+from runnel.spark.lake.kept_files import Kept, KeptFile, local_path
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.part_files import Destination, WrittenFile
 
@@ -19,8 +20,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NONE_YET: Final = -1
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 CHECKPOINT: Final = "checkpoint"
 """Below `_runnel`, where Spark makes it before anybody has looked at the table."""
+
+
+class OtherCheckpointError(TableError):
+    """The table has batches of this query's name, whose numbers another checkpoint counted."""
+
+    def __init__(self, why: str, last_batch: int) -> None:
+        super().__init__(why)
+        self.last_batch = last_batch
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,19 @@ class Query:
 
     name: str
     checkpoint: str
+    formerly: str = ""  # what earlier versions wrote down for the checkpoint
 
-    def other_checkpoint(self, last_batch: int, where: str) -> TableError:
-        return TableError(
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """Those under which the last batch may stand."""
+        return (self.checkpoint, self.formerly) if self.formerly else (self.checkpoint,)
+
+    def other_checkpoint(self, last_batch: int, where: str) -> OtherCheckpointError:
+        return OtherCheckpointError(
             f"{where} has the batches of queryId={self.name} up to {last_batch}, written with"
             f" another checkpoint. Start with that checkpoint to go on where it stopped, or choose"
-            f" a new queryId to write this query's rows beside those that are there"
+            f" a new queryId to write this query's rows beside those that are there",
+            last_batch,
         )
 
 
@@ -133,14 +150,15 @@ def _found(table: str) -> str | None:
 
 
 def local_folder(table: str) -> Path:
-    """Where the table is; object stores are refused here, not half way through a batch."""
-    text = table.removeprefix("file://")
-    if "://" in text:
+    """Where the table is, however it is spelled; object stores are refused here, not half way
+    through a batch."""
+    text = local_path(table)
+    if "://" in text or _SCHEME.match(text):
         raise TableError(
             f"table={table}: only folders are written to, such as /lake/orders or a mount of the"
             f" store; with catalog.* options Iceberg tables have a name, such as raw.orders"
         )
-    return Path(text).absolute()
+    return Path(text).resolve()
 
 
 def check_folder(folder: Path, format_: str) -> None:

@@ -6,7 +6,6 @@ Batches' numbers survive, so writers go on exactly once; writers on this machine
 and for nothing else.
 """
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -86,7 +85,7 @@ def _maintained(
     if not dry_run:
         with exclusive(table.ledgers):  # a kill may have come after the commit: the table is asked
             Sweeper(table.ledgers, table.remove, table.referenced).sweep(
-                REWRITTEN, sys.maxsize, [], options.orphan_age_ms
+                REWRITTEN, None, [], options.orphan_age_ms
             )
     work = rewriting.groups(kept, options.target_file_bytes, least_files=least_files)
     total_bytes = sum(group.size_bytes for group in work)

@@ -5,7 +5,8 @@ is there as a whole or not at all. Readers that only list `*.parquet` see what h
 of the staging folder: never half a file, and never a row twice, because what an earlier try of the
 batch renamed is removed before the batch is published anew.
 
-Query, checkpoint and batch stand in the names of the files, so the log needs no other marker.
+Query, checkpoint and batch stand in the names of the files, so the log needs no other marker. Where
+all files are replaced, one without rows goes on to carry each query's last.
 """
 
 import re
@@ -18,7 +19,7 @@ from urllib.parse import unquote
 from runnel.spark import steps
 from runnel.spark.lake import attempts, table_schema
 from runnel.spark.lake.attempts import Attempt, Ledger
-from runnel.spark.lake.kept_files import Kept, KeptFile, relative
+from runnel.spark.lake.kept_files import Kept, KeptFile, named, relative
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 from runnel.spark.lake.lake_table import NONE_YET, Query, check_folder, local_folder
 from runnel.spark.lake.part_files import NO_BATCHES, Destination, WrittenFile, mark
@@ -64,18 +65,16 @@ class ParquetLakeTable:
         )
 
     def _fit(self, rows: "pa.Schema") -> "tuple[pa.Schema, list[pa.Field], tuple[str, ...]]":
-
         asked = self._options.partition_by
         try:
-            there = table_schema.read((self.ledgers / _SCHEMA).read_bytes())
+            there, partition_by = self._schema()
         except FileNotFoundError:
             return rows, [], asked
-        names = (there.metadata or {}).get(_PARTITIONED, b"").decode()
-        partition_by = tuple(names.split(",")) if names else ()
         if asked and asked != partition_by:
+            names = ",".join(partition_by) or "nothing"
             raise TableError(
-                f"partitionBy={','.join(asked)}: {self.where} is partitioned by"
-                f" {names or 'nothing'}; leave the option out, or write another table"
+                f"partitionBy={','.join(asked)}: {self.where} is partitioned by {names};"
+                f" leave the option out, or write another table"
             )
         merge = self._options.merge_schema
         written, added = table_schema.fit(rows, there, merge=merge, where=self.where)
@@ -87,7 +86,7 @@ class ParquetLakeTable:
             found = _NAMED.match(path.rpartition("/")[2])
             if found and found[1] == mark(query.name) and int(found[3]) > last:
                 checkpoint, last = found[2], int(found[3])
-        if last != NONE_YET and checkpoint != mark(query.checkpoint):
+        if last != NONE_YET and checkpoint not in map(mark, query.checkpoints):
             raise query.other_checkpoint(last, self.where)
         return last
 
@@ -126,10 +125,39 @@ class ParquetLakeTable:
         ledger = Ledger(self.ledgers, Attempt.new("replaced", 0))
         for path in before:
             ledger.note(path)
-        self._log.add(number, [*stay, *files], replace=True)
+        after = [*stay, *files]
+        after += [
+            self._mark(path, ledger)
+            for path in _forgotten([path for path, _ in there], [str(path) for path, _ in after])
+        ]
+        self._log.add(number, after, replace=True)
         for path in before:
             self.remove(path)
         ledger.close()
+
+    def _mark(self, path: str, ledger: Ledger) -> tuple[Path, int]:
+        """A file without rows beside this one, that names the same batch; and its size."""
+        import pyarrow.parquet as pq
+
+        beside = Path(relative(path, self._folder))
+        found = _NAMED.match(beside.name)
+        assert found, path
+        name = str(beside.with_name(f"{found[0]}00000-{uuid.uuid4().hex[:12]}-0000.snappy.parquet"))
+        ledger.note(name)
+        schema, partition_by = self._schema()
+        staged, final = self.data / name, self._folder / name
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        rows = schema.empty_table().drop_columns(list(partition_by))
+        pq.write_table(rows, staged, compression="snappy", store_schema=False)
+        staged.replace(final)
+        return final, final.stat().st_size
+
+    def _schema(self) -> "tuple[pa.Schema, tuple[str, ...]]":
+        """And the columns of partitions, which files do not have. Raises FileNotFoundError."""
+        schema = table_schema.read((self.ledgers / _SCHEMA).read_bytes())
+        names = (schema.metadata or {}).get(_PARTITIONED, b"").decode()
+        return schema.remove_metadata(), tuple(names.split(",")) if names else ()
 
     def _remember(self, rows: "pa.Schema") -> None:
         """The schema for the next write to be checked against; it only ever grows."""
@@ -144,8 +172,7 @@ class ParquetLakeTable:
         beside.replace(path)
 
     def referenced(self, paths: set[str]) -> set[str]:
-        have = set(self._log.paths())
-        return {path for path in paths if str(self._folder / path) in have}
+        return named(paths, self._log.paths())
 
     def remove(self, path: str) -> None:
         """From wherever it is: an earlier try may have come as far as to rename it."""
@@ -155,17 +182,15 @@ class ParquetLakeTable:
     def kept(self) -> Kept | None:
         """One file of each query's last batch is pinned: by its name that batch is known."""
         try:
-            schema = table_schema.read((self.ledgers / _SCHEMA).read_bytes())
+            schema, partition_by = self._schema()
         except FileNotFoundError:
             return None
-        names = (schema.metadata or {}).get(_PARTITIONED, b"").decode()
-        partition_by = tuple(names.split(",")) if names else ()
         files = tuple(
             KeptFile(path, size, _values(relative(path, self._folder), len(partition_by)))
             for path, size in self._log.sizes()
         )
-        pinned = frozenset(_last_of_each(file.path for file in files))
-        return Kept(self.where, schema.remove_metadata(), partition_by, False, files, pinned)
+        pinned = frozenset(path for _, path in _last_of_each(f.path for f in files).values())
+        return Kept(self.where, schema, partition_by, False, files, pinned)
 
     def replace(self, old: Sequence[KeptFile], new: Sequence[WrittenFile]) -> None:
         for file in new:
@@ -181,14 +206,24 @@ class ParquetLakeTable:
         return 0
 
 
-def _last_of_each(paths: Iterable[str]) -> list[str]:
-    """A file of the last batch of each query."""
+def _forgotten(before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """A file of the last batch of each query of which none is left."""
+    left = _last_of_each(after)
+    return [
+        path
+        for query, (batch, path) in _last_of_each(before).items()
+        if query not in left or left[query][0] < batch
+    ]
+
+
+def _last_of_each(paths: Iterable[str]) -> dict[str, tuple[int, str]]:
+    """A file of the last batch of each query, with the batch, by the query's mark."""
     last: dict[str, tuple[int, str]] = {}
     for path in paths:
         found = _NAMED.match(path.rpartition("/")[2])
         if found and found[2] != mark(NO_BATCHES):
             last[found[1]] = max(last.get(found[1], (-1, "")), (int(found[3]), path))
-    return [path for _, path in last.values()]
+    return last
 
 
 def _values(path: str, count: int) -> tuple[str | None, ...]:

@@ -32,7 +32,9 @@ GATHERED_BYTES: Final = 256 << 20  # over all partition values of a task
 MAX_OPEN_FILES: Final = 64
 REWRITTEN: Final = "compaction"
 NO_BATCHES: Final = "none"
-"""The query of files that hold rows of others; and the checkpoint of writes that are done once."""
+NO_STREAM: Final = "batch"
+"""The query of files that hold rows of others; the checkpoint of writes that are done once, and of
+those that have a number without a stream."""
 _SAMPLE_ROWS: Final = 4_096
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_OR_FORBIDDEN: Final = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -47,7 +49,7 @@ class WrittenFile(NamedTuple):
     size_bytes: int
     rows: int
     values: Values  # of the partition columns, as text
-    stats: str  # as Delta has them
+    stats: str  # as Delta has them; empty for others
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Destination:
     schema: bytes  # Arrow, serialized: of whole rows, as the table has them
     partition_by: tuple[str, ...] = ()
     keeps_partition_columns: bool = False  # in the files; only Iceberg wants that
+    has_stats: bool = False  # of each file, in the commit; only Delta wants that
     hive_folders: bool = False  # `name=value`, which readers of plain Parquet parse
     compression: str = "snappy"
     target_file_bytes: int = 128 << 20
@@ -195,7 +198,7 @@ class _OpenFile:
             (Path(self._to.folder) / self.path).stat().st_size,
             metadata.num_rows,
             self.values,
-            json.dumps(delta_stats(metadata)),
+            json.dumps(delta_stats(metadata)) if self._to.has_stats else "",
         )
 
 

@@ -5,7 +5,6 @@ commit that names query and batch. Spark makes a new writer for every batch and 
 commit, so nothing is kept in one: what a commit must know stands in the messages and in the table.
 """
 
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from runnel.spark import steps
+from runnel.spark import steps, tasks
 from runnel.spark.lake import lake_options, table_schema
 from runnel.spark.lake.attempts import Attempt, Ledger, Sweeper, exclusive
 from runnel.spark.lake.lake_options import LakeOptions
 from runnel.spark.lake.lake_table import NONE_YET, LakeTable, Query, check_there, open_table
 from runnel.spark.lake.lake_task import this_task
-from runnel.spark.lake.part_files import NO_BATCHES, PartFiles, WrittenFile, write_all
+from runnel.spark.lake.part_files import NO_BATCHES, NO_STREAM, PartFiles, WrittenFile, write_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,10 +91,10 @@ class _Publisher:
         with exclusive(open_table(self._options).ledgers):
             table = open_table(self._options)
             last_batch = table.last_batch(query) if query else NONE_YET
-            if batch <= last_batch:
-                self._sweep(table, who, last_batch, keep=[])
-                return
             ids = [id_ for message in written for id_ in message.attempts]
+            if batch <= last_batch:
+                self._sweep(table, who, last_batch, keep=[], lost=ids)
+                return
             if table.listed:
                 self._sweep(table, who, last_batch, keep=ids)
             self._commit(table, written, query, batch)
@@ -117,13 +116,19 @@ class _Publisher:
 
     def _discard(self, query: Query) -> None:
         """After a failure, which may have come after the commit: the table is asked about each."""
-        all_of_them = sys.maxsize
         with exclusive(open_table(self._options).ledgers):
-            self._sweep(open_table(self._options), query, all_of_them, keep=[])
+            self._sweep(open_table(self._options), query, None, keep=[])
 
-    def _sweep(self, table: LakeTable, query: Query, last_batch: int, keep: list[str]) -> None:
+    def _sweep(
+        self,
+        table: LakeTable,
+        query: Query,
+        last_batch: int | None,
+        keep: Sequence[str],
+        lost: Sequence[str] = (),
+    ) -> None:
         sweeper = Sweeper(table.ledgers, table.remove, table.referenced)
-        sweeper.sweep(query.name, last_batch, keep, self._options.orphan_age_ms)
+        sweeper.sweep(query.name, last_batch, keep, self._options.orphan_age_ms, lost)
 
 
 class _StreamPublisher(_Publisher):
@@ -201,6 +206,7 @@ class BatchLakeWriter(_Publisher, DataSourceArrowWriter):
     """One write of a DataFrame: all of it in one commit.
 
     With `queryId` and `batchId` it can be repeated, as `foreachBatch` may do, and counts once.
+    There tasks are told the stream's checkpoint, and another one is refused as streams do.
     """
 
     def __init__(self, options: LakeOptions, schema: "StructType", overwrite: bool) -> None:
@@ -208,22 +214,22 @@ class BatchLakeWriter(_Publisher, DataSourceArrowWriter):
         self._to = open_table(options).destination(table_schema.of_rows(schema))
         self._once = options.batch_id is not None and options.query_id is not None
         name = options.query_id if self._once and options.query_id else f"batch-{uuid.uuid4().hex}"
-        self._query = Query(name, "batch" if self._once else NO_BATCHES)
+        self._query = Query(name, NO_STREAM if self._once else NO_BATCHES)
         self._batch = options.batch_id or 0
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        attempt = Attempt.new(self._query.name, self._batch)
-        number = task.partitionId() if task else 0
-        files = PartFiles(self._to, attempt, self._query.checkpoint, number)
+        task = tasks.this_task()
+        query = self._query
+        if self._once and task.query:
+            query = Query(query.name, task.query, formerly=NO_STREAM)
+        attempt = Attempt.new(query.name, self._batch)
+        files = PartFiles(self._to, attempt, query.checkpoint, task.partition)
         written = tuple(write_all(files, iterator))
-        return Written(self._query, (attempt.id,), written, self._to.schema)
+        return Written(query, (attempt.id,), written, self._to.schema)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         written = _said(messages) or [Written(self._query, (), (), self._to.schema)]
-        self._publish(written, self._query if self._once else None, self._batch)
+        self._publish(written, written[0].query if self._once else None, self._batch)
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         self._discard(self._query)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runnel.spark import steps
-from runnel.spark.lake import table_schema
+from runnel.spark.lake import delta_upkeep, table_schema
 from runnel.spark.lake.attempts import exclusive
 from runnel.spark.lake.delta import transaction_names
 from runnel.spark.lake.lake_options import LakeOptions, TableError
@@ -47,6 +47,7 @@ class UpsertTable:
         self._keys = list(keys)
         self._marks = marks_deletes
         self._folder = local_folder(options.table)
+        delta_upkeep.check_path(self._folder)
         self.where = f"Delta table {self._folder}"
 
     def schema(self) -> "pa.Schema | None":
