@@ -108,8 +108,6 @@ class AsyncConsumer:
         """The next message, or None if none came in time."""
         if self.blocking.is_drained or self._turn.locked():
             await self._refill(self.config.max_poll_records, timeout_s)
-            if self.blocking.is_drained:
-                return None
         return self.blocking.take_one()
 
     async def _refill(self, limit: int, timeout_s: float) -> None:
@@ -185,6 +183,7 @@ class AsyncConsumer:
                 await self._refill(self.config.max_poll_records, END_SLICE_S)
             elif ends is not None:
                 message = self.blocking.take_one()
+                assert message is not None, "it is not drained"
                 yield message
                 partition = (message.topic, message.partition)
                 if message.next_offset >= ends.get(partition, message.next_offset + 1):

@@ -115,8 +115,8 @@ class Committing(Inbox):
             self._store_again()
         return self._handout.take(limit)
 
-    def take_one(self) -> Message:
-        """The same with one, which must be there."""
+    def take_one(self) -> Message | None:
+        """The same with one."""
         if time.monotonic() >= self._store_at:
             self._store_again()
         return self._handout.take_one()

@@ -100,13 +100,13 @@ class Consumer(Committing):
 
     def consume_one(self, timeout_s: float = POLL_TIMEOUT_S) -> Message | None:
         """The next message, or None if none came in time."""
-        if self._handout.is_empty:
-            self._refill(self.config.max_poll_records, timeout_s)
-            if self._handout.is_empty:
-                return None
         if time.monotonic() >= self._store_at:  # `take_one`, without a call for each message
             self._store_again()
-        return self._handout.take_one()
+        message = self._handout.take_one()
+        if message is None:
+            self._refill(self.config.max_poll_records, timeout_s)
+            message = self._handout.take_one()
+        return message
 
     def _refill(self, limit: int, timeout_s: float) -> None:
         self.store_handled()
@@ -117,12 +117,11 @@ class Consumer(Committing):
         self._is_stopping = False
         handout, now = self._handout, time.monotonic
         while not self._is_stopping:
-            if handout.is_empty:
+            message = handout.take_one()
+            if message is None:
                 message = self._wait_for_one(idle_timeout_s)
                 if message is None:
                     return
-            else:
-                message = handout.take_one()
             yield message
             if now() >= self._store_at:
                 self._store_again()
@@ -170,6 +169,7 @@ class Consumer(Committing):
                 self._refill(self.config.max_poll_records, END_SLICE_S)
             elif ends is not None:
                 message = self.take_one()
+                assert message is not None, "it is not drained"
                 yield message
                 partition = (message.topic, message.partition)
                 if message.next_offset >= ends.get(partition, message.next_offset + 1):
