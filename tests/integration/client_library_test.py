@@ -468,6 +468,18 @@ def test_on_revoke_that_raises_is_told_by_close(
     consumer.close()
 
 
+def test_a_listener_does_not_close_its_consumer(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """librdkafka would wait for the listener to return."""
+    filled(runnel_broker, runnel_topic, 1)
+    with Consumer(grouped(runnel_broker)) as consumer:
+        consumer.subscribe(runnel_topic, on_assign=lambda _: consumer.close())
+        with pytest.raises(ClientError, match="outside of a listener"):
+            consumer.poll(20)
+        assert texts(consumer.poll(20)) == ["0"]
+
+
 def test_a_closed_consumer_hands_out_nothing(
     runnel_broker: RunnelBroker, runnel_topic: str
 ) -> None:
