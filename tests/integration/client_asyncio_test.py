@@ -16,6 +16,7 @@ from runnel.client import (
     ClientTimeoutError,
     ConsumeError,
     ConsumerConfig,
+    Delivery,
     DeliveryError,
     Message,
     ProducerConfig,
@@ -329,3 +330,103 @@ def test_an_aborted_delivery_is_told_in_the_loop(
         assert threads == [threading.current_thread()]
 
     asyncio.run(run(), debug=True)
+
+
+def test_a_callback_that_raises_keeps_nobody_waiting(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    def broken(_: Delivery) -> None:
+        raise ValueError("the callback broke")
+
+    async def run() -> None:
+        async with AsyncProducer(ProducerConfig(runnel_broker.bootstrap_servers)) as producer:
+            delivery = await producer.send(runnel_topic, "0", on_delivery=broken)
+            other = await producer.send(runnel_topic, "1")
+            assert (await delivery).offset == 0
+            assert (await other).offset == 1
+            for text in numbers(1000, 2):
+                await producer.send(runnel_topic, text, on_delivery=broken if text == "2" else None)
+        assert await all_of(runnel_broker, runnel_topic) == numbers(1002)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_until_end_goes_on_after_a_pause(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 100)
+        async with AsyncConsumer(ConsumerConfig(runnel_broker.bootstrap_servers)) as consumer:
+            await consumer.subscribe(runnel_topic)
+            read = [message.text for message in await consumer.poll(20, max_records=1)]
+            await asyncio.sleep(1.5)  # until librdkafka has the rest, and that it ends there
+            async for message in consumer.until_end(20):
+                read.append(message.text)
+                if message.text == "10":
+                    await consumer.pause()
+                    await consumer.resume()
+            assert read == numbers(100)
+
+    asyncio.run(run())
+
+
+def test_until_end_waits_for_who_moves_places(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    async def run() -> None:
+        filled(runnel_broker, runnel_topic, 5)
+        async with AsyncConsumer(ConsumerConfig(runnel_broker.bootstrap_servers)) as consumer:
+            await consumer.subscribe(runnel_topic)
+            reading = consumer.until_end(20)
+            assert (await anext(reading)).text == "0"
+            async with consumer._turn:  # as `seek` has it while it talks to librdkafka
+                following = asyncio.ensure_future(anext(reading))
+                await asyncio.sleep(0.1)
+                assert not following.done()
+            assert (await following).text == "1"
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_what_is_handled_slowly_is_committed_meanwhile(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    async def run(name: str) -> None:
+        config = ConsumerConfig(
+            runnel_broker.bootstrap_servers,
+            group_id=f"{runnel_topic}-{name}",
+            auto_commit_interval_ms=100,
+        )
+        async with AsyncConsumer(config) as consumer:
+            await consumer.subscribe(runnel_topic)
+            async for _ in getattr(consumer, name)():
+                await asyncio.sleep(0.05)
+                if await consumer.committed():
+                    return
+        pytest.fail(f"{name} has committed nothing within 100 messages of 50 ms")
+
+    filled(runnel_broker, runnel_topic, 100)
+    for name in ("messages", "until_end"):
+        asyncio.run(asyncio.wait_for(run(name), 30))
+
+
+def test_a_listener_does_not_close_its_consumer(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """It would wait for the task that waits for it."""
+
+    async def run() -> None:
+        config = ConsumerConfig(runnel_broker.bootstrap_servers, group_id=runnel_topic)
+        async with AsyncConsumer(config) as consumer:
+            refused: list[str] = []
+
+            async def close(_: object) -> None:
+                for call in (consumer.unsubscribe, consumer.close):
+                    with pytest.raises(ClientError, match="outside of a listener") as error:
+                        await call()
+                    refused.append(str(error.value))
+
+            await consumer.subscribe(runnel_topic, on_assign=close)
+            while not refused:
+                await consumer.poll(0.2)
+            assert len(refused) == 2
+
+    asyncio.run(asyncio.wait_for(run(), 30))

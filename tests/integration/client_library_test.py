@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from runnel.client import (
 )
 from runnel.client.failures import (
     BrokerUnavailableError,
+    ClientError,
     ClientTimeoutError,
     CommitError,
     ConfigurationError,
@@ -351,3 +353,146 @@ def test_what_was_not_committed_is_read_again_from_where_it_began(
         assert texts(consumer.poll(20, max_records=1)) == ["0"]
         consumer.seek_to_committed()
         assert texts(consumer.poll(20)) == ["0", "1", "2"]
+
+
+def test_until_end_goes_on_after_a_pause(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    """What waited is read again, so its end has not been reached yet."""
+    filled(runnel_broker, runnel_topic, 100)
+    with Consumer(ConsumerConfig(runnel_broker.bootstrap_servers)) as consumer:
+        consumer.subscribe(runnel_topic)
+        read = texts(consumer.poll(20, max_records=1))
+        time.sleep(1.5)  # until librdkafka has the rest, and that it ends there
+        for message in consumer.until_end(20):
+            read.append(message.text)
+            if message.text == "10":
+                consumer.pause()
+                consumer.resume()
+    assert read == numbers(100)
+
+
+@pytest.mark.parametrize("how", ["consume_one", "messages", "poll", "until_end"])
+def test_what_is_handled_slowly_is_committed_meanwhile(
+    runnel_broker: RunnelBroker, runnel_topic: str, how: str
+) -> None:
+    filled(runnel_broker, runnel_topic, 100)
+    with Consumer(grouped(runnel_broker, auto_commit_interval_ms=100)) as consumer:
+        consumer.subscribe(runnel_topic)
+        assert consumer.consume_one(20) is not None, "and with it the whole batch is here"
+        reading: Iterable[object] = {
+            "consume_one": iter(lambda: consumer.consume_one(20), None),
+            "messages": consumer.messages(),
+            "poll": iter(lambda: consumer.poll(20, max_records=1), []),
+            "until_end": consumer.until_end(),
+        }[how]
+        for count, _ in enumerate(reading):
+            time.sleep(0.05)
+            if consumer.committed():
+                break
+            assert count < 90, "nothing was committed"
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [{}, {"partition_assignment_strategy": "range"}, {"group_protocol": "consumer"}],
+    ids=["cooperative", "range", "consumer"],
+)
+def test_from_a_group_to_partitions_by_hand(
+    runnel_broker: RunnelBroker, runnel_topic: str, protocol: dict[str, Any]
+) -> None:
+    """As the error says that names `unsubscribe`; what the group did goes to its own listener."""
+    filled(runnel_broker, runnel_topic, 10)
+    other = runnel_broker.create_topic()
+    revoked: list[tuple[str, list[TopicPartition]]] = []
+    with Consumer(grouped(runnel_broker, max_poll_records=3, **protocol)) as consumer:
+        consumer.subscribe(runnel_topic, on_revoke=lambda them: revoked.append(("first", them)))
+        assert texts(consumer.poll(20)) == numbers(3)
+        consumer.unsubscribe()
+        assert consumer.assignment() == []
+        consumer.subscribe(other, on_revoke=lambda them: revoked.append(("second", them)))
+        while not consumer.assignment():
+            consumer.poll(0.2)
+        assert revoked == [("first", [TopicPartition(runnel_topic, 0)])]
+        consumer.unsubscribe()
+        assert revoked[1:] == [("second", [TopicPartition(other, 0)])]
+        consumer.subscribe(runnel_topic, 0)
+        assert texts(list(consumer.until_end(20))) == numbers(7, 3)
+
+
+def test_on_revoke_that_raises(runnel_broker: RunnelBroker) -> None:
+    """The partition is gone all the same, and no later commit is about it."""
+    topic = runnel_broker.create_topic(partitions=2)
+    with Producer(ProducerConfig(runnel_broker.bootstrap_servers)) as producer:
+        for index in range(20):
+            producer.send(topic, str(index), partition=index % 2)
+    config = grouped(runnel_broker, enable_auto_commit=False, extra={"heartbeat.interval.ms": 200})
+    is_broken = True
+
+    def broken(_: list[TopicPartition]) -> None:
+        if is_broken:
+            raise ValueError("the listener broke")
+
+    with Consumer(config) as first, Consumer(config) as second:
+        first.subscribe(topic, on_revoke=broken)
+        assert len(list(first.until_end(20))) == 20
+        second.subscribe(topic)
+        raised: list[str] = []
+        while not second.assignment():
+            try:
+                first.poll(0.1)
+            except ValueError as error:
+                raised.append(str(error))
+            second.poll(0.1, max_records=1)
+        (theirs,), (ours,) = second.assignment(), first.assignment()
+        assert (raised, {ours, theirs}) == (
+            ["the listener broke"],
+            {TopicPartition(topic, 0), TopicPartition(topic, 1)},
+        )
+        second.commit({theirs: 10})
+        first.commit()
+        assert second.committed([ours, theirs]) == {theirs: 10, ours: 10}
+        is_broken = False
+
+
+def test_on_revoke_that_raises_is_told_by_close(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    def broken(_: list[TopicPartition]) -> None:
+        raise ValueError("the listener broke")
+
+    filled(runnel_broker, runnel_topic, 1)
+    consumer = Consumer(grouped(runnel_broker)).start()
+    consumer.subscribe(runnel_topic, on_revoke=broken)
+    assert len(consumer.poll(20)) == 1
+    with pytest.raises(ValueError, match="the listener broke"):
+        consumer.close()
+    consumer.close()
+
+
+def test_a_listener_does_not_close_its_consumer(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """librdkafka would wait for the listener to return."""
+    filled(runnel_broker, runnel_topic, 1)
+    with Consumer(grouped(runnel_broker)) as consumer:
+        consumer.subscribe(runnel_topic, on_assign=lambda _: consumer.close())
+        seen: list[str] = []
+        with pytest.raises(ClientError, match="outside of a listener"):
+            while True:  # a message that came meanwhile is handed out first
+                seen += texts(consumer.poll(0.2))
+        while not seen:
+            seen += texts(consumer.poll(0.2))
+        assert seen == ["0"]
+
+
+def test_a_closed_consumer_hands_out_nothing(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    filled(runnel_broker, runnel_topic, 10)
+    with Consumer(ConsumerConfig(runnel_broker.bootstrap_servers)) as consumer:
+        consumer.subscribe(runnel_topic)
+        assert consumer.consume_one(20) is not None
+        reading = consumer.until_end()
+        next(reading)
+    for ask in (consumer.consume_one, consumer.poll, lambda: next(reading)):
+        with pytest.raises(ClientError, match="was closed"):
+            ask()

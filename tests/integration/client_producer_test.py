@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -25,6 +26,7 @@ from runnel.client import (
     TransactionError,
 )
 from runnel.client.partitioner import partition_of
+from runnel.client.transacting import Transactions
 from runnel.testing import RunnelBroker
 from tests.support.client_library import filled, numbers
 
@@ -281,3 +283,53 @@ def test_offsets_of_a_transaction_after_a_kill_of_the_broker(
     thread.join(90)
     assert not thread.is_alive(), committed
     assert all_of(broker, "copies") == numbers(6)
+
+
+# Callbacks and starts that fail
+
+
+def test_a_callback_that_raises_loses_nothing(
+    runnel_broker: RunnelBroker, runnel_topic: str
+) -> None:
+    """What it raised came out of `close`, which then gave up all that was not sent yet."""
+    count = 0
+
+    def broken(_: Delivery) -> None:
+        nonlocal count
+        count += 1
+        if count % 1000 == 1:
+            raise ValueError("the callback broke")
+
+    config = ProducerConfig(runnel_broker.bootstrap_servers, batch_size=20_000, linger_ms=500)
+    with Producer(config) as producer:
+        for _ in range(10_000):
+            producer.send(runnel_topic, b"x" * 1000, on_delivery=broken)
+    assert count == 10_000
+    assert len(all_of(runnel_broker, runnel_topic)) == 10_000
+
+
+def test_a_start_that_failed_is_made_up_for(
+    runnel_broker: RunnelBroker, runnel_topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Transactions) -> None:
+        raise ClientTimeoutError("not in time")
+
+    producer = Producer(transactional(runnel_broker, runnel_topic))
+    with monkeypatch.context() as patch:
+        patch.setattr(Transactions, "initialise", fail)
+        with pytest.raises(ClientTimeoutError, match="not in time"):
+            producer.start()
+    with producer.start(), producer.transaction():
+        producer.send(runnel_topic, "0")
+    assert all_of(runnel_broker, runnel_topic) == ["0"]
+
+
+def test_a_timestamp_of_0_is_refused(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
+    """librdkafka would send its own clock's."""
+    with Producer(ProducerConfig(runnel_broker.bootstrap_servers)) as producer:
+        for zero in (0, datetime.fromtimestamp(0, UTC)):
+            with pytest.raises(SerializationError, match="timestamp of 0"):
+                producer.send(runnel_topic, "0", timestamp=zero)
+        producer.send(runnel_topic, "1", timestamp=1)
+        producer.send_message(Message(runnel_topic, "2", timestamp=0))
+    assert all_of(runnel_broker, runnel_topic) == ["1", "2"]

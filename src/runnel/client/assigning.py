@@ -44,6 +44,8 @@ class Assigning:
         self._is_subscribed = False
         self._last_trouble = ""
         self._failure: ClientError | None = None  # to be raised when the messages before are read
+        self._raised: Exception | None = None  # by a listener; the same
+        self._is_listener = False  # whether one is running
 
     @property
     def raw(self) -> "confluent_kafka.Consumer":
@@ -85,23 +87,56 @@ class Assigning:
         def assigned(_: confluent_kafka.Consumer, places: list[Place]) -> None:
             self._add(_partitions(places))
             try:
-                if on_assign is not None:
-                    on_assign(_partitions(places))
+                self._tell(on_assign, places)
             finally:  # after it, so that librdkafka starts where it has sought
                 self._hand_over()
 
         def revoked(_: confluent_kafka.Consumer, places: list[Place]) -> None:
-            if on_revoke is not None:
-                on_revoke(_partitions(places))
-            self._forget(_partitions(places))
+            try:
+                self._tell(on_revoke, places)
+            finally:  # they are another member's, whatever the listener did
+                self._forget(_partitions(places))
 
         def lost(_: confluent_kafka.Consumer, places: list[Place]) -> None:
             self._forget(_partitions(places))
-            if on_lost is not None:
-                on_lost(_partitions(places))
+            self._tell(on_lost, places)
 
         self._must_not_mix(is_manual=False)
         self.raw.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
+
+    def _tell(self, listener: RebalanceListener | None, places: list[Place]) -> None:
+        """What it raises is kept for whoever reads next or closes: raised through librdkafka's
+        call it would take the messages along that this call has fetched.
+        """
+        if listener is None:
+            return
+        self._is_listener = True
+        try:
+            listener(_partitions(places))
+        except Exception as error:  # noqa: BLE001  # whatever a listener raises
+            self._raised = self._raised or error
+        finally:
+            self._is_listener = False
+
+    def _raise_kept(self) -> None:
+        """What a listener raised, once."""
+        if self._raised is not None:
+            raised, self._raised = self._raised, None
+            raise raised
+
+    def _end_raw(self) -> None:
+        """Leave the group and give all partitions back: `on_revoke` may still commit."""
+        try:
+            if self._raw is not None:
+                self._raw.close()
+        finally:
+            self._raw = None
+            self._forget(list(self._assignment.partitions))
+
+    def _must_not_be_listener(self, what: str) -> None:
+        """librdkafka cannot end while it waits for a listener to return."""
+        if self._is_listener:
+            raise in_listener(what)
 
     def assign(self, partitions: Sequence[Partition]) -> None:
         """By hand, without a group's say; more than once adds. `fetch` gives them to librdkafka."""
@@ -206,6 +241,10 @@ class Assigning:
                 sought = confluent_kafka.OFFSET_INVALID
             place.offset = sought
         return places
+
+
+def in_listener(what: str) -> ClientError:
+    return ClientError(f"{what} it outside of a listener: the group waits for that to return")
 
 
 def _partitions(places: Sequence[Place]) -> Partitions:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from runnel.client.assigning import in_listener
 from runnel.client.configuration import ConsumerConfig
 from runnel.client.consumer import (
     END_SLICE_S,
@@ -107,8 +108,7 @@ class AsyncConsumer:
         """The next message, or None if none came in time."""
         if self.blocking.is_drained or self._turn.locked():
             await self._refill(self.config.max_poll_records, timeout_s)
-        taken = self.blocking.take(1)
-        return taken[0] if taken else None
+        return self.blocking.take_one()
 
     async def _refill(self, limit: int, timeout_s: float) -> None:
         """Until there is something to hand out, time is up or somebody closes the consumer."""
@@ -170,16 +170,20 @@ class AsyncConsumer:
         while True:
             if ends is None and self.assignment():
                 ends = await self._call(self.blocking.ends_ahead)
-            if ends is not None and self.blocking.is_drained:
+            if self._turn.locked():  # somebody moves places: where they are is known after that
+                await self._refill(self.config.max_poll_records, END_SLICE_S)
+            is_drained = self.blocking.is_drained
+            if is_drained and ends is not None:
                 ends = self.blocking.still_ahead(ends)
             if ends is not None and not ends:
                 return
-            if self.blocking.is_drained:
+            if is_drained:
                 if loop.time() > deadline:
                     raise end_not_reached(ends, timeout_s)
                 await self._refill(self.config.max_poll_records, END_SLICE_S)
             elif ends is not None:
-                (message,) = self.blocking.take(1)
+                message = self.blocking.take_one()
+                assert message is not None, "it is not drained"
                 yield message
                 partition = (message.topic, message.partition)
                 if message.next_offset >= ends.get(partition, message.next_offset + 1):
@@ -258,11 +262,18 @@ class AsyncConsumer:
     # The end
 
     async def close(self) -> None:
-        """Commit what was handled, if that is automatic, and leave the group."""
+        """As of `Consumer`."""
+        self._must_not_be_listener()
         self.blocking.all_is_handled()
         await self._close()
 
+    def _must_not_be_listener(self) -> None:
+        """It would wait for the turn of the very task that waits for it."""
+        if self._listening.is_listener:
+            raise in_listener("close")
+
     async def _close(self) -> None:
+        self._must_not_be_listener()
         self._is_stopping = True
         async with self._turn:
             self._is_closed = True

@@ -110,13 +110,13 @@ class AsyncProducer(Outbox):
         return await (await self.send(topic, value, key, headers, timestamp, partition))
 
     async def send_message(self, message: Message) -> Delivery:
-        """Send a message as it is: topic, key, value, headers and, if it has them, the others."""
+        """As of `Producer`: topic, key, value, headers and, if it has them, the others."""
         return await self.send(
             message.topic,
             message.value,
             message.key,
             message.raw_headers or None,
-            message.timestamp if message.timestamp >= 0 else None,
+            message.timestamp if message.timestamp > 0 else None,
             message.partition if message.partition >= 0 else None,
         )
 
@@ -143,9 +143,14 @@ class AsyncProducer(Outbox):
         self._timer = None
         if self._raw is None:
             return
-        served = 0 if self._in_thread else self.serve(0)
-        if len(self._raw):
-            self._look_later(TICK_MIN_S if served else min(self._tick_s * TICK_GROWTH, TICK_MAX_S))
+        served = 0
+        try:
+            if not self._in_thread:
+                served = self.serve(0)
+        finally:  # or nobody would look again
+            if len(self._raw):
+                slower_s = min(self._tick_s * TICK_GROWTH, TICK_MAX_S)
+                self._look_later(TICK_MIN_S if served else slower_s)
 
     def wait_for(self, delivery: Delivery, timeout_s: float | None) -> None:
         """A loop must not be blocked: only what is known already can be had without `await`."""

@@ -1,5 +1,6 @@
 """Places in partitions: commit, seek, pause, lag. What an offset means is said in `offsets`."""
 
+import math
 import time
 from collections.abc import Iterable
 from functools import cached_property
@@ -9,6 +10,7 @@ from runnel.client.backoff import Backoff
 from runnel.client.configuration import OffsetResetPolicy
 from runnel.client.ends import Ends
 from runnel.client.failures import (
+    ClientError,
     CommitError,
     ConfigurationError,
     error_of,
@@ -33,6 +35,8 @@ _COMMIT_AGAIN = {
 
 class Committing(Inbox):
     """Not for use by itself: see `Consumer`."""
+
+    _store_at = 0.0  # when librdkafka is to hear of what was handled of a batch so far
 
     @cached_property
     def _ends(self) -> Ends:
@@ -105,11 +109,33 @@ class Committing(Inbox):
         self._handout.all_is_handled()
         self.store()
 
+    def take(self, limit: int) -> list[Message]:
+        """Hand out; what was handed out before counts as handled."""
+        if time.monotonic() >= self._store_at:
+            self._store_again()
+        return self._handout.take(limit)
+
+    def take_one(self) -> Message | None:
+        """The same with one."""
+        if time.monotonic() >= self._store_at:
+            self._store_again()
+        return self._handout.take_one()
+
+    def _store_again(self) -> None:
+        """A reader may take longer over one batch than until the next automatic commit."""
+        self.store_handled()
+        interval_s = self.config.auto_commit_interval_ms / 2000
+        self._store_at = time.monotonic() + interval_s if self._is_auto_commit else math.inf
+
+    @property
+    def _is_auto_commit(self) -> bool:
+        return self.config.enable_auto_commit and self.config.group_id is not None
+
     def store(self) -> None:
         """Give librdkafka what was handled, for its next automatic commit."""
         handout = self._handout
         handout.settle()
-        if not self.config.enable_auto_commit or self.config.group_id is None:
+        if not self._is_auto_commit:
             return
         for (topic, partition), offset in handout.uncommitted.items():
             try:
@@ -185,6 +211,8 @@ class Committing(Inbox):
         """Hand out nothing of these, by default of all, until `resume`."""
         wanted = list(self._assignment.partitions if partitions is None else partitions)
         waiting = self._handout.take_back_waiting(wanted)
+        for partition in waiting:  # that it had come to the end is true no more
+            self._assignment.ends.pop(partition, None)
         self._hand_over()
         self.raw.pause([Place(*partition) for partition in wanted])
         self._seek(waiting)
@@ -232,6 +260,8 @@ class Committing(Inbox):
 
         librdkafka says so where the end has no message: a marker or what compaction has removed.
         """
+        if self._is_closed:
+            raise ClientError("this consumer was closed before the end was reached")
         positions = self._handout.positions()
         return {
             partition: end

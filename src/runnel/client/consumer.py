@@ -71,13 +71,17 @@ class Consumer(Committing):
 
     def unsubscribe(self) -> None:
         """Give all partitions back; what was handled can still be committed before."""
+        self._must_not_be_listener("unsubscribe")
         self.store_handled()
+        was_subscribed, self._is_subscribed = self._is_subscribed, False
         if self._is_manual:
             self.raw.unassign()
-        else:
-            self.raw.unsubscribe()
-        self._forget(self.assignment())
-        self._is_subscribed = False
+            self._forget(self.assignment())
+        elif was_subscribed:
+            # librdkafka's own `unsubscribe` is done later: a subscription that follows would be
+            # told of these partitions, and partitions given by hand would be taken with them.
+            self._end_raw()
+            self._raise_kept()
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that this consumer reads now; none before the first `poll` in a group."""
@@ -92,15 +96,17 @@ class Consumer(Committing):
         limit = self.config.max_poll_records if max_records is None else max_records
         if self._handout.is_empty:
             self._refill(limit, timeout_s)
-        return self._handout.take(limit)
+        return self.take(limit)
 
     def consume_one(self, timeout_s: float = POLL_TIMEOUT_S) -> Message | None:
         """The next message, or None if none came in time."""
-        if self._handout.is_empty:
+        if time.monotonic() >= self._store_at:  # `take_one`, without a call for each message
+            self._store_again()
+        message = self._handout.take_one()
+        if message is None:
             self._refill(self.config.max_poll_records, timeout_s)
-            if self._handout.is_empty:
-                return None
-        return self._handout.take_one()
+            message = self._handout.take_one()
+        return message
 
     def _refill(self, limit: int, timeout_s: float) -> None:
         self.store_handled()
@@ -109,19 +115,16 @@ class Consumer(Committing):
     def messages(self, idle_timeout_s: float | None = None) -> Iterator[Message]:
         """One message after the other, until `stop`, or until none came for `idle_timeout_s`."""
         self._is_stopping = False
-        handout, stored_at = self._handout, time.monotonic()
-        interval_s = self.config.auto_commit_interval_ms / 2000
+        handout, now = self._handout, time.monotonic
         while not self._is_stopping:
-            if handout.is_empty:
+            message = handout.take_one()
+            if message is None:
                 message = self._wait_for_one(idle_timeout_s)
                 if message is None:
                     return
-            else:
-                message = handout.take_one()
             yield message
-            if (now := time.monotonic()) - stored_at > interval_s:
-                self.store_handled()
-                stored_at = now
+            if now() >= self._store_at:
+                self._store_again()
 
     def _wait_for_one(self, idle_timeout_s: float | None) -> Message | None:
         """What comes before a first answer does not count as idle, within a session's time."""
@@ -151,19 +154,22 @@ class Consumer(Committing):
         """
         deadline = time.monotonic() + timeout_s
         ends: dict[Partition, int] | None = None
+        handout = self._handout
         while True:
             if ends is None and self._assignment.partitions:
                 ends = self.ends_ahead()
-            if ends is not None and self.is_drained:
+            is_drained = handout.is_empty
+            if is_drained and ends is not None:
                 ends = self.still_ahead(ends)
             if ends is not None and not ends:
                 return
-            if self.is_drained:
+            if is_drained:
                 if time.monotonic() > deadline:
                     raise end_not_reached(ends, timeout_s)
                 self._refill(self.config.max_poll_records, END_SLICE_S)
             elif ends is not None:
-                message = self._handout.take_one()
+                message = self.take_one()
+                assert message is not None, "it is not drained"
                 yield message
                 partition = (message.topic, message.partition)
                 if message.next_offset >= ends.get(partition, message.next_offset + 1):
@@ -192,22 +198,25 @@ class Consumer(Committing):
     # The end
 
     def close(self) -> None:
-        """Commit what was handled, if that is automatic, and leave the group."""
+        """Commit what was handled, if that is automatic, and leave the group.
+
+        Not in a listener, which `stop` is for. Raises what a listener has raised meanwhile.
+        """
+        self._must_not_be_listener("close")
         self.all_is_handled()
         self.leave()
 
     def leave(self) -> None:
         """Close, without counting the messages in hand as handled: they are read again."""
+        self._must_not_be_listener("close")
         self._is_closed = True
         if self._raw is None:
             return
         try:
             self.store()
         finally:  # or the group would wait for this member until its session ends
-            try:
-                self._raw.close()  # `on_revoke` may still commit
-            finally:
-                self._raw = None
+            self._end_raw()
+        self._raise_kept()
 
     def __enter__(self) -> Self:
         try:

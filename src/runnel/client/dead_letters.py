@@ -104,7 +104,7 @@ class DeadLetters:
             message.raw_value,
             message.raw_key,
             self._rules.headers_for(message, error),
-            message.timestamp if message.timestamp >= 0 else None,
+            message.timestamp if message.timestamp > 0 else None,
         ).result()
 
     def guard(self, handler: Handler) -> Handler:
@@ -147,7 +147,7 @@ class AsyncDeadLetters:
             message.raw_value,
             message.raw_key,
             self._rules.headers_for(message, error),
-            message.timestamp if message.timestamp >= 0 else None,
+            message.timestamp if message.timestamp > 0 else None,
         )
 
     def guard(self, handler: Handler) -> Handler:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runnel.client.failures import ClientError, DeliveryError, explained
+from runnel.client.librdkafka import LOG
 from runnel.client.offsets import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
@@ -66,9 +67,18 @@ class Delivery:
         else:
             self._fail(error)
         if self._listeners is not None:
-            for listener in self._listeners:
-                listener(self)
-            self._listeners = None
+            listeners, self._listeners = self._listeners, None
+            for listener in listeners:
+                self._tell(listener)
+
+    def _tell(self, listener: "Callable[[Delivery], None]") -> None:
+        """What it raises is for the log: it would come out of whichever call of the producer is
+        polling, and keep the other listeners, and `close`, from what they have to do.
+        """
+        try:
+            listener(self)
+        except Exception:  # noqa: BLE001  # whatever a listener raises
+            LOG.exception("on_delivery of a message for %s failed", self.topic)
 
     def _fail(self, error: "KafkaError") -> None:
         self._error = self._sender.end or error
@@ -81,7 +91,7 @@ class Delivery:
     def call_when_done(self, listener: "Callable[[Delivery], None]") -> None:
         """In the thread that drives the producer; at once if it is done."""
         if self._offset is not None:
-            listener(self)
+            self._tell(listener)
         elif self._listeners is None:
             self._listeners = [listener]
         else:

@@ -49,11 +49,14 @@ class Handout:
         self._handed += len(taken)
         return taken
 
-    def take_one(self) -> Message:
-        message = self._batch[self._handed]
-        self._handled = self._handed
-        self._handed += 1
-        return message
+    def take_one(self) -> Message | None:
+        """The next message, if there is one: then the one before counts as handled."""
+        handed = self._handed
+        if handed >= len(self._batch):
+            return None
+        self._handled = handed
+        self._handed = handed + 1
+        return self._batch[handed]
 
     # Offsets
 

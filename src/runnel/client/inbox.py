@@ -60,19 +60,13 @@ class Inbox(Assigning):
         """What `fetch` gave, to be handed out."""
         self._handout.put(batch)
 
-    def take(self, limit: int) -> list[Message]:
-        """Hand out; what was handed out before counts as handled."""
-        return self._handout.take(limit)
-
     def all_is_handled(self) -> None:
         """Nothing that was handed out is in hand any more."""
         self._handout.all_is_handled()
 
     def fetch(self, limit: int, timeout_s: float) -> list[Message]:
         """At least one message, unless none comes in time; then what is there, up to `limit`."""
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_due()
         if not self._is_subscribed:
             raise ConfigurationError("nothing is subscribed: call subscribe(topics) first")
         raw = self.raw
@@ -82,9 +76,22 @@ class Inbox(Assigning):
         deadline = time.monotonic() + timeout_s
         while not messages and (left_s := deadline - time.monotonic()) > 0:
             if first := raw.consume(1, min(WAIT_SLICE_S, left_s)):
-                more = raw.consume(max(limit - 1, 1), 0)
+                try:
+                    more = raw.consume(max(limit - 1, 1), 0)
+                except BaseException:  # Ctrl-C, or a callback among the settings
+                    self.put(self._messages([*filter(self._is_ours, first)]))
+                    raise
                 messages = self._messages([*filter(self._is_ours, first), *more])
+            else:
+                self._raise_due()
         return messages
+
+    def _raise_due(self) -> None:
+        """What a listener raised, or what is final, when all messages before were handed out."""
+        self._raise_kept()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
 
     def _is_ours(self, raw: "RawMessage") -> bool:
         """Not what came before its partition was taken away: another member reads it."""
@@ -99,9 +106,8 @@ class Inbox(Assigning):
             self._judge(batch)
             good = [raw for raw in batch if raw.error() is None]
             messages = received(good, self._deserializers) or []
-        if not messages and self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        if not messages:
+            self._raise_due()
         return messages
 
     def _due(

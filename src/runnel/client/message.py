@@ -150,10 +150,19 @@ class Message:
 
     @property
     def time(self) -> datetime | None:
-        """The timestamp as a moment in UTC."""
-        if self.timestamp < 0:
+        """The timestamp as a moment in UTC; None if there is none.
+
+        Raises SerializationError for one after the year 9999, which a datetime cannot hold.
+        """
+        timestamp = self.timestamp
+        if timestamp < 0:
             return None
-        return datetime.fromtimestamp(self.timestamp / 1000, UTC)
+        try:
+            return datetime.fromtimestamp(timestamp / 1000, UTC)
+        except (ValueError, OverflowError, OSError) as error:
+            raise SerializationError(
+                f"the timestamp {timestamp} of {self.id or self.topic} is no datetime: {error}"
+            ) from None
 
     @property
     def text(self) -> str:

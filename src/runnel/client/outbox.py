@@ -202,5 +202,7 @@ class Outbox:
 
 def _milliseconds(timestamp: int | datetime) -> int:
     if isinstance(timestamp, datetime):
-        return int(timestamp.timestamp() * 1000)
+        timestamp = int(timestamp.timestamp() * 1000)
+    if timestamp == 0:  # to librdkafka it is none, and it would take its own clock's
+        raise SerializationError("a timestamp of 0 cannot be sent: give 1 or more, or None for now")
     return timestamp

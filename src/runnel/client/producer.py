@@ -42,8 +42,9 @@ class Producer(Outbox):
         """
         self._reach()
         if self.config.transactional_id is not None and self._transactions is None:
-            self._transactions = Transactions(self)
-            self._transactions.initialise()
+            transactions = Transactions(self)
+            transactions.initialise()
+            self._transactions = transactions
         return self
 
     def send(
@@ -61,7 +62,8 @@ class Producer(Outbox):
 
         `timestamp` is a moment or milliseconds since 1970, by default now. Without a `partition`
         the key decides. `on_delivery` is called by a later call of this producer, with the
-        delivery. Raises QueueFullError if the queue stays full for `max_block_ms`.
+        delivery; what it raises is logged. Raises QueueFullError if the queue stays full for
+        `max_block_ms`.
         """
         delivery = Delivery(self, topic)
         if on_delivery is not None:
@@ -83,13 +85,16 @@ class Producer(Outbox):
                     raise queue_full(self) from None
 
     def send_message(self, message: Message) -> Delivery:
-        """Send a message as it is: topic, key, value, headers and, if it has them, the others."""
+        """Send a message as it is: topic, key, value, headers and, if it has them, the others.
+
+        librdkafka cannot send a timestamp of 0, the first moment of 1970: such a message gets now.
+        """
         return self.send(
             message.topic,
             message.value,
             message.key,
             message.raw_headers or None,
-            message.timestamp if message.timestamp >= 0 else None,
+            message.timestamp if message.timestamp > 0 else None,
             message.partition if message.partition >= 0 else None,
         )
 

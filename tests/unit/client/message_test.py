@@ -72,6 +72,8 @@ def test_copies() -> None:
 def test_timestamps() -> None:
     assert received().time == datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC)
     assert Message("t").time is None
+    with pytest.raises(SerializationError, match="the timestamp 1000000000000000 of t"):
+        assert Message("t", timestamp=10**15).time
 
 
 def test_values_are_deserialized_when_they_are_looked_at() -> None:
