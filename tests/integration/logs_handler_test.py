@@ -60,7 +60,9 @@ def test_a_record_has_all_that_is_known(
         logger.exception("payment failed")
     circle: list[object] = []
     circle.append(circle)
-    logger.warning("odd", extra={"nan": float("nan"), "circle": circle, "order": 7})
+    pairs = {(1, 2): 3}
+    extra = {"nan": float("nan"), "circle": circle, "pairs": pairs, "order": 7}
+    logger.warning("odd", extra=extra)
     logger.error("large %s", "x" * 2_000_000, extra={"more": "y" * 600_000})
     handler.flush()
     first, second, odd, large = lines_of(runnel_broker.bootstrap_servers, runnel_topic)
@@ -74,7 +76,8 @@ def test_a_record_has_all_that_is_known(
     assert first["thread"] == "MainThread" and first["pid"] > 0 and first["host"]
     assert first["ts"].endswith("Z") and "exception" not in first
     assert second["level"] == "error" and "ValueError: declined" in second["exception"]
-    assert odd["fields"] == {"region": "eu", "nan": "nan", "circle": "[[...]]", "order": 7}
+    texts = {"nan": "nan", "circle": "[[...]]", "pairs": "{(1, 2): 3}"}
+    assert odd["fields"] == {"region": "eu", **texts, "order": 7}
     assert large["message"].endswith("... (cut)") and len(large["fields"]["fields"]) < 70_000
     assert (handler.sent, handler.lost) == (4, 0)
 

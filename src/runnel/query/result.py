@@ -170,7 +170,7 @@ def _cell(scalar: Any) -> Any:  # noqa: ANN401  # of Arrow, and what it is in Py
         return {name: _cell(each) for name, each in scalar.items()}
     if pa.types.is_map(kind):
         return [(_cell(each["key"]), _cell(each["value"])) for each in scalar.values]
-    return [_cell(each) for each in scalar.values]
+    return [_cell(each) for each in scalar.values] if hasattr(scalar, "values") else str(scalar)
 
 
 def _far(us: int) -> str:
