@@ -70,6 +70,49 @@ def test_only_files_py_touches_files() -> None:
     assert not found, found
 
 
+def test_no_class_inherits_from_a_compiled_one() -> None:
+    """mypyc's classes have no children that are interpreted: importing one fails, compiled."""
+    compiled = _hot_modules()
+    found: list[str] = []
+    for path in sources():
+        module = path.relative_to(SOURCE).with_suffix("").as_posix()
+        if module in compiled:
+            continue
+        tree = ast.parse(path.read_text())
+        foreign = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and _path_of(node.module) in compiled
+            for alias in node.names
+        }
+        modules = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if _path_of(f"{node.module}.{alias.name}") in compiled
+        }
+        found += [
+            f"{path.relative_to(ROOT)}:{node.lineno} {node.name}({ast.unparse(base)})"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
+            if ast.unparse(base) in foreign or ast.unparse(base).partition(".")[0] in modules
+        ]
+    assert not found, found
+
+
+def _hot_modules() -> set[str]:
+    for node in ast.parse((ROOT / "setup.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOT_MODULES":
+            return set(ast.literal_eval(node.value))
+    raise AssertionError("setup.py has no HOT_MODULES")
+
+
+def _path_of(module: str | None) -> str:
+    return (module or "").removeprefix("runnel.").replace(".", "/")
+
+
 def test_nothing_leaves_the_repository() -> None:
     """No path of a machine and no registry host may be committed."""
     pattern = re.compile(

@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from runnel.cli import log_tail
 from runnel.cli.app import main
 from runnel.client import Consumer, ConsumerConfig, Producer, ProducerConfig
+from runnel.client.cluster import Cluster
+from runnel.logs.filters import LogRecord
+from runnel.logs.index import Span
+from runnel.logs.topics import BrokerSource
 from tests.support.command import Runnel, command
 from tests.support.process import BrokerProcess, StartBroker
 
@@ -156,6 +161,28 @@ def test_follow_shows_what_comes(broker: BrokerProcess, tmp_path: Path) -> None:
     finally:
         following.terminate()
         following.communicate(timeout=30)
+
+
+def test_follow_shows_no_line_twice(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line comes between the first look at the topic and the search of its last lines."""
+    fill(broker.bootstrap, "logs", 3)
+    followed: list[dict[int, int]] = []
+    bounds = BrokerSource.bounds
+
+    def busy(source: BrokerSource) -> dict[int, Span]:
+        found = bounds(source)
+        fill(broker.bootstrap, "logs", 1)
+        return found
+
+    def coming(cluster: Cluster, topic: str, ends: dict[int, int]) -> Iterator[LogRecord]:
+        followed.append(ends)
+        return iter(())
+
+    monkeypatch.setattr(BrokerSource, "bounds", busy)
+    monkeypatch.setattr(log_tail, "_coming", coming)
+    done = Runnel(broker.bootstrap)("logs", "tail", "logs", "--follow", "--json")
+    shown = [row["offset"] for row in done.json_lines]
+    assert shown == [0, 1, 2, 3] and followed == [{0: 4}]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import logging
 import logging.config
+import socket
 import subprocess
 import sys
 import threading
@@ -59,7 +60,9 @@ def test_a_record_has_all_that_is_known(
         logger.exception("payment failed")
     circle: list[object] = []
     circle.append(circle)
-    logger.warning("odd", extra={"nan": float("nan"), "circle": circle})
+    pairs = {(1, 2): 3}
+    extra = {"nan": float("nan"), "circle": circle, "pairs": pairs, "order": 7}
+    logger.warning("odd", extra=extra)
     logger.error("large %s", "x" * 2_000_000, extra={"more": "y" * 600_000})
     handler.flush()
     first, second, odd, large = lines_of(runnel_broker.bootstrap_servers, runnel_topic)
@@ -73,7 +76,8 @@ def test_a_record_has_all_that_is_known(
     assert first["thread"] == "MainThread" and first["pid"] > 0 and first["host"]
     assert first["ts"].endswith("Z") and "exception" not in first
     assert second["level"] == "error" and "ValueError: declined" in second["exception"]
-    assert "nan" in odd["fields"]["fields"]
+    texts = {"nan": "nan", "circle": "[[...]]", "pairs": "{(1, 2): 3}"}
+    assert odd["fields"] == {"region": "eu", **texts, "order": 7}
     assert large["message"].endswith("... (cut)") and len(large["fields"]["fields"]) < 70_000
     assert (handler.sent, handler.lost) == (4, 0)
 
@@ -197,6 +201,93 @@ def test_structlog(runnel_broker: RunnelBroker, runnel_topic: str) -> None:
     assert slow["fields"] == {"request": "r-1", "took_ms": 812}
     assert (slow["level"], slow["message"], slow["service"]) == ("warning", "slow answer", "web")
     assert failed["level"] == "error" and "KeyError: 'gone'" in failed["exception"]
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        pytest.param(1_794_000_000_000_000_000, id="nanoseconds"),
+        pytest.param(1_794_000_000_000, id="milliseconds"),
+        pytest.param(-1.0, id="negative"),
+        pytest.param(1 << 2000, id="huge"),
+        pytest.param(float("nan"), id="nan"),
+        pytest.param("0001-01-01", id="text"),
+    ],
+)
+def test_a_time_that_is_none_is_now(
+    runnel_broker: RunnelBroker, runnel_topic: str, stamp: float | str
+) -> None:
+    processor = RunnelProcessor(runnel_broker.bootstrap_servers, runnel_topic)
+    processor(None, "info", {"event": "odd", "timestamp": stamp})
+    processor(None, "info", {"event": "after"})
+    assert processor.flush()
+    odd, after = lines_of(runnel_broker.bootstrap_servers, runnel_topic)
+    assert odd["ts"][:10] == after["ts"][:10] and (processor.sent, processor.lost) == (2, 0)
+    processor.close()
+
+
+def test_a_refused_record_takes_no_others_with_it(
+    runnel_broker: RunnelBroker, runnel_topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    processor = RunnelProcessor(runnel_broker.bootstrap_servers, runnel_topic)
+    for number in range(11):
+        event = {"event": f"line {number}"}
+        # The broker takes what is an hour ahead, and no more.
+        ahead = {"timestamp": time.time() + 7200} if number in (3, 10) else {}
+        processor(None, "info", {**event, **ahead})
+    assert processor.flush()
+    assert (processor.sent, processor.lost) == (9, 2)
+    processor(None, "info", {"event": "later"})
+    assert processor.flush()
+    processor.close()
+    found = [line["message"] for line in lines_of(runnel_broker.bootstrap_servers, runnel_topic)]
+    assert [line for line in found if line.startswith("line")] == [
+        f"line {number}" for number in range(11) if number not in (3, 10)
+    ]
+    assert [line[:18] for line in found if "lost" in line] == ["2 log records were"]
+    assert found[-1] == "later" and "did not reach" not in capsys.readouterr().err
+
+
+def test_a_failure_that_nobody_expects_loses_its_batch_alone(
+    runnel_broker: RunnelBroker,
+    runnel_topic: str,
+    logger: logging.Logger,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from runnel.client.sending import Sender
+
+    flush, failures = Sender.flush, [ZeroDivisionError("surprise")]
+
+    def failing(self: Sender) -> None:
+        if failures:
+            raise failures.pop()
+        flush(self)
+
+    monkeypatch.setattr(Sender, "flush", failing)
+    handler = RunnelHandler(runnel_broker.bootstrap_servers, runnel_topic)
+    logger.addHandler(handler)
+    logger.info("lost")
+    handler.flush()
+    logger.info("sent")
+    handler.flush()
+    assert (handler.sent, handler.lost) == (1, 1)
+    told, sent = lines_of(runnel_broker.bootstrap_servers, runnel_topic)[-2:]
+    assert {told["message"], sent["message"]} > {"sent"}
+
+
+def test_once_closed_nobody_waits(logger: logging.Logger) -> None:
+    """As at exit: `atexit` closes, then logging flushes and closes every handler."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and no more
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
+        handler = RunnelHandler(bootstrap, "logs", exit_timeout_s=0.5)
+        logger.addHandler(handler)
+        logger.info("line")
+        logger.removeHandler(handler)
+        began = time.monotonic()
+        handler.close()
+        handler.flush()
+        handler.close()
+        assert time.monotonic() - began < 3
 
 
 PROGRAM = """

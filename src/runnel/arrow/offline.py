@@ -43,16 +43,6 @@ class OfflineError(Exception):
     """The message names the folder or the topic, and says what to do."""
 
 
-class _Onlooker(OsDisk):
-    """Reads what belongs to others: what its owner would throw away stays where it is."""
-
-    def __init__(self) -> None:
-        super().__init__(read_only=True)
-
-    def remove(self, path: str) -> None:
-        pass
-
-
 class _Log(NamedTuple):
     segments: list[Segment]
     snapshots: list[int]
@@ -65,7 +55,7 @@ class Folders:
 
     def __init__(self, path: str) -> None:
         """`path` is one folder, or several between commas. Raises OfflineError."""
-        self._disk = _Onlooker()
+        self._disk = OsDisk(read_only=True)
         self._path = path
         self._found = [_look(self._disk, folder) for folder in split_path(path)]
         if not self._found:

@@ -66,15 +66,16 @@ def tail(
     with opened_source(topic, bootstrap_server, None) as source:
         bounds = source.bounds()
         total = sum(span.end - span.start for span in bounds.values())
+        ends = {at: span.end for at, span in bounds.items()}
         if limit:
             with progress(f"reading {topic}", total) as advance:
                 found = search(filters, index=None, source=source, limit=limit, advance=advance)
+            ends = found.ends  # it has looked again, and what has come meanwhile is shown here
             for hit in found.hits:
                 printer.show(hit.record, hit.line)
             if not found.hits and not follow and sys.stderr.isatty():
                 note(f"no such lines in {topic}; --follow waits for more")
     if follow:
-        ends = {at: span.end for at, span in bounds.items()}
         with connected(bootstrap_server) as cluster:
             for record in _coming(cluster, topic, ends):
                 line = filters.found(record)

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from runnel.cli.output import show_json
+from runnel.query.far_times import time_text
 
 if TYPE_CHECKING:
     from runnel.logs.filters import LogRecord
@@ -54,8 +55,7 @@ class Printer:
         return {**around[at], "before": around[:at], "after": around[at + 1 :]}
 
     def _text(self, record: "LogRecord", line: "Line", is_match: bool) -> str:
-        moment = datetime.fromtimestamp(max(0, record.timestamp_ms) / 1000)
-        stamp = moment.isoformat(" ", "milliseconds")
+        stamp = _local_time(record.timestamp_ms)
         level = f"{line.level.upper():<8}"
         where = " ".join(part for part in (line.service, line.logger) if part)
         fields = " ".join(f"{name}={_shown(text)}" for name, text in line.fields.items())
@@ -74,15 +74,22 @@ class Printer:
 
 def document_of(topic: str, record: "LogRecord", line: "Line") -> dict[str, object]:
     """What is known of a line; what a record does not say is left out."""
-    moment = datetime.fromtimestamp(max(0, record.timestamp_ms) / 1000, UTC)
     said = {name: value for name, value in line._asdict().items() if value and name != "is_json"}
     return {
         "topic": topic,
         "partition": record.partition,
         "offset": record.offset,
-        "timestamp": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "timestamp": time_text(max(0, record.timestamp_ms) * 1000),
         **said,
     }
+
+
+def _local_time(timestamp_ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(max(0, timestamp_ms) / 1000)
+    except (ValueError, OverflowError, OSError):  # after the year 9999
+        return time_text(timestamp_ms * 1000).replace("T", " ")
+    return moment.isoformat(" ", "milliseconds")
 
 
 def _shown(text: str) -> str:

@@ -142,6 +142,8 @@ def sql(
     from runnel.cli.sql_running import Watched
 
     how = format_of("json" if as_json else how, output)
+    if statement is None and output is not None:
+        raise CommandError("--output takes the rows of one statement: write it, or '-' to pipe it.")
     if statement == "-":
         statement = sys.stdin.read()
     if bootstrap is None and path is None:
@@ -165,8 +167,7 @@ def sql(
             if statement is None:
                 from runnel.cli.sql_shell import Shell
 
-                Shell(connection, how, limit_rows).run()
-                return
+                raise typer.Exit(Shell(connection, how, limit_rows).run())
             watched = Watched(connection)
             try:
                 result = watched.result(statement)

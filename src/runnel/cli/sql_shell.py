@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from runnel.cli.output import note, show_line, show_texts
+from runnel.cli.output import EXIT_FAILED, EXIT_REFUSED, note, show_line, show_texts
 from runnel.cli.sql_output import FORMATS, write
 from runnel.cli.sql_running import Watched
 
@@ -34,6 +34,7 @@ class Shell:
     def __init__(self, connection: "Connection", mode: str, limit_rows: int) -> None:
         self._connection, self._mode, self._limit_rows = connection, mode, limit_rows
         self._timing = False
+        self._status = 0  # to exit with
         self._names: list[str] = []  # of topics and tables, once they were asked for
         self._watched = Watched(connection)
         self._commands: dict[str, Callable[[str], None]] = {
@@ -45,8 +46,10 @@ class Shell:
             ".help": lambda _: show_line(HELP),
         }
 
-    def run(self) -> None:
-        """Until `.quit` or the end of what is typed."""
+    def run(self) -> int:
+        """Until `.quit` or the end of what is typed. The status to exit with: of what is piped in,
+        that of the first statement that failed.
+        """
         is_terminal = sys.stdin.isatty()
         if is_terminal:
             _remember()
@@ -56,6 +59,7 @@ class Shell:
             self._read(is_terminal)
         finally:
             self._watched.close()
+        return 0 if is_terminal else self._status
 
     def _read(self, is_terminal: bool) -> None:
         typed = ""
@@ -96,6 +100,7 @@ class Shell:
         name, _, rest = line.partition(" ")
         command = self._commands.get(name)
         if command is None:
+            self._failed(EXIT_REFUSED)
             note(f"there is no {name}; .help shows what there is")
             return
         self._tried(lambda: command(rest.strip().rstrip(";")))
@@ -105,14 +110,18 @@ class Shell:
 
     def _tried(self, call: Callable[[], None]) -> None:
         from runnel.cli.sql import option_words
-        from runnel.query.errors import QueryError
+        from runnel.query.errors import FailedError, QueryError
 
         try:
             call()
         except QueryError as error:
+            self._failed(EXIT_FAILED if isinstance(error, FailedError) else EXIT_REFUSED)
             note(option_words(str(error)))
         except KeyboardInterrupt:
             note("ended")
+
+    def _failed(self, status: int) -> None:
+        self._status = self._status or status
 
     def _run(self, text: str) -> None:
         result = self._watched.result(text)

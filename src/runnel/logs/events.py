@@ -52,8 +52,14 @@ def encoded(event: Event, origin: Origin) -> bytes:
     """Never raises, whatever the fields are."""
     document = _document(event, origin)
     if event.fields:
-        document["fields"] = {str(name): value for name, value in event.fields.items()}
+        document["fields"] = {_as_text(name): value for name, value in event.fields.items()}
     data = _dumped(document)
+    if data is None:
+        document["fields"] = {
+            _as_text(name): value if _dumped({"": value}) is not None else _as_text(value)
+            for name, value in event.fields.items()
+        }
+        data = _dumped(document)
     if data is None or len(data) > EVENT_BYTES_MAX:
         document["fields"] = {"fields": cut(_as_text(event.fields))}
         document["message"] = cut(event.message)

@@ -93,13 +93,13 @@ def _event(logger: object, method_name: str, found: Mapping[str, Any]) -> Event:
 
 def _created_s(stamp: object) -> float:
     """As TimeStamper writes it, seconds or ISO 8601; else it is now."""
-    if isinstance(stamp, int | float):
-        return float(stamp)
-    if isinstance(stamp, str):
-        try:
+    try:
+        if isinstance(stamp, int | float):
+            return float(stamp)
+        if isinstance(stamp, str):
             return datetime.fromisoformat(stamp).timestamp()
-        except ValueError:
-            pass
+    except (ValueError, OverflowError):
+        pass
     return time.time()
 
 

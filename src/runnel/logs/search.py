@@ -32,6 +32,7 @@ class Searched(NamedTuple):
     to_scan: int  # that were to be read, had no limit been reached
     seconds: float
     groups: list[list[Hit]]  # the matches with the lines around them, if they were asked for
+    ends: dict[int, int]  # by partition, up to which there was something to be found
 
 
 def search(
@@ -92,8 +93,10 @@ def _searched(
             matches.close()
         hits = sorted(found[:limit], key=_place)
         groups = _groups(corpus, hits, *context) if any(context) else []
+        ends = {at: span.end for at, span in corpus.bounds.items()}
     seconds = time.perf_counter() - began
-    return Searched(hits, len(found) > limit, indexed_lines, scanned, to_scan, seconds, groups)
+    is_cut = len(found) > limit
+    return Searched(hits, is_cut, indexed_lines, scanned, to_scan, seconds, groups, ends)
 
 
 def _matches(

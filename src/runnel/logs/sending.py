@@ -10,6 +10,7 @@ from runnel.logs.shipping import Shipper
 from runnel.native.columns import Record
 
 FLUSH_TIMEOUT_S: Final = 5.0
+CREATED_S_MAX: Final = 253_402_300_800.0  # the year 10000
 
 
 class Sending:
@@ -40,6 +41,8 @@ class Sending:
         origin = self._origin
         if origin.pid != os.getpid():  # a child after a fork
             origin = self._origin = origin._replace(pid=os.getpid())
+        if not 0 <= event.created_s < CREATED_S_MAX:  # a time of other units, or none at all
+            event = event._replace(created_s=time.time())
         if self._fields:
             event = event._replace(fields={**self._fields, **event.fields})
         self.shipper.put(_record(event, origin))
@@ -56,4 +59,4 @@ class Sending:
 
 def _record(event: Event, origin: Origin) -> Record:
     key = f"{origin.host}/{origin.pid}".encode()
-    return Record(key, encoded(event, origin), max(0, int(event.created_s * 1000)))
+    return Record(key, encoded(event, origin), int(event.created_s * 1000))

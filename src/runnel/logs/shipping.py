@@ -108,7 +108,10 @@ class Shipper:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all that was put has been delivered; whether it has been."""
+        """Wait until all that was put has been delivered; whether it has been.
+
+        Once it is closed nobody waits: logging flushes its handlers at exit, after that.
+        """
         deadline = time.monotonic() + timeout_s
         with self._changed:
             self._hurried = True
@@ -116,7 +119,7 @@ class Shipper:
             try:
                 while self._queue or self._under_way:
                     left_s = deadline - time.monotonic()
-                    if left_s <= 0 or self._thread is None:
+                    if left_s <= 0 or self._thread is None or self._closing:
                         return False
                     self._changed.wait(left_s)
             finally:
@@ -186,33 +189,61 @@ class Shipper:
             return batch
 
     def _deliver(self, batch: list[Record]) -> None:
-        """Until it is written, or refused for good, or too late."""
-        backoff_s, delivered, final = BACKOFF_S, False, False
-        while not (delivered or final):
-            try:
-                self._send(batch)
-                delivered = True
-            except (ClientError, OSError) as error:
-                self.last_error = str(error) or type(error).__name__
-                self._disconnect()
-                final = isinstance(error, RefusedError) and error.code in _OF_THE_RECORDS
+        """Until it is written, or refused for good, or too late.
+
+        Where records are refused it goes on in halves: one of them takes no others with it.
+        """
+        parts, backoff_s = [batch], BACKOFF_S
+        while parts:
+            part = parts.pop()
+            written, failure = self._tried(part)
+            rest, lost = part[written:], 0
+            if _is_of_the_records(failure):
+                middle = len(rest) // 2
+                if middle:
+                    parts += [rest[middle:], rest[:middle]]
+                else:
+                    lost = len(rest)
+            elif isinstance(failure, ClientError | OSError):
+                parts.append(rest)
                 with self._changed:
-                    if not (final or self._closing):
-                        self._changed.wait_for(lambda: self._closing, backoff_s)
-                    final = final or self._closing
+                    self._changed.wait_for(lambda: self._closing, backoff_s)
                 backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+            elif failure is not None:  # a mistake of ours: the next batch may do without it
+                lost = len(rest)
+            with self._changed:
+                self.sent += written
+                self._under_way -= written
+                if not self._closing:  # who closes has counted what was left
+                    self.lost += lost
+                    self._under_way -= lost
+                elif failure is not None:
+                    break
         with self._changed:
             self._queued_bytes -= self._batch_bytes
             self._under_way = 0
-            if delivered:
-                self.sent += len(batch)
-            elif not self._closing:  # who closes has counted what was left
-                self.lost += len(batch)
             self._changed.notify_all()
 
+    def _tried(self, part: list[Record]) -> tuple[int, Exception | None]:
+        """How many of the first were written, and why no more were."""
+        before = 0 if self._sender is None else self._sender.sent.records
+        try:
+            self._send(part)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the thread goes on
+            # All have one key, so they are in one partition and were written in order.
+            written = 0 if self._sender is None else self._sender.sent.records - before
+            self.last_error = str(error) or type(error).__name__
+            if _is_of_the_records(error):
+                self._sender = None  # what comes next has numbers that do not follow
+            else:
+                self._disconnect()
+            return written, error
+        return len(part), None
+
     def _send(self, batch: list[Record]) -> None:
-        if self._sender is None:
+        if self._cluster is None:
             self._cluster = Cluster(self._addresses, client_id=CLIENT_ID, timeout_s=DELIVERY_S)
+        if self._sender is None:
             self._sender = Sender(self._cluster, self.topic, codec=Compression.LZ4)
         for record in batch:
             self._sender.add(record)
@@ -220,20 +251,20 @@ class Shipper:
 
     def _tell_losses(self) -> None:
         lost = self.lost - self._told
-        if not lost or self._closing or self._sender is None:
+        if not lost or self._closing or self._cluster is None:
             return
-        try:
-            self._send([self._loss_record(lost, self.last_error)])
-        except (ClientError, OSError) as error:  # the next batch that goes through tells it
-            self.last_error = str(error)
-            self._disconnect()
-            return
-        self._told += lost
+        _, failure = self._tried([self._loss_record(lost, self.last_error)])
+        if failure is None:  # else the next batch that goes through tells it
+            self._told += lost
 
     def _disconnect(self) -> None:
         if self._cluster is not None:
             self._cluster.close()
         self._cluster = self._sender = None
+
+
+def _is_of_the_records(error: Exception | None) -> bool:
+    return isinstance(error, RefusedError) and error.code in _OF_THE_RECORDS
 
 
 _alive: "weakref.WeakSet[Shipper]" = weakref.WeakSet()

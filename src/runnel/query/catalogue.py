@@ -1,6 +1,7 @@
 """The relations of a connection: made when they are first named, from topics and lake tables."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,12 @@ class Catalogue:
             raise QueryError(self._unknown(name, complaint))
         self._make_topic(name, topic)
 
+    def has_topic(self, name: str) -> bool:
+        """False as well where nobody answers."""
+        with suppress(SourceError):
+            return self._found(name) is not None
+        return False
+
     def hint_of_quotes(self, statement: str) -> str:
         """What to add to the parser's complaint about a name that has to be in quotes."""
         try:
@@ -113,14 +120,17 @@ class Catalogue:
             self._empty += own
 
     def _found(self, name: str) -> TopicFound | None:
-        """By its name; if there is none, by one that differs in case alone, as SQL has it."""
+        """By its name, or one that differs in case alone, as SQL has it. Raises QueryError."""
         with self._lock:
-            logs = self._open()
-            exact = [each for each in logs.topics([name]) if each.name == name]
-            if exact:
-                return exact[0]
-            near = [each for each in logs.topics(None) if each.name.lower() == name.lower()]
-        return near[0] if len(near) == 1 else None
+            found = self._open().topics(None)
+        near = [each for each in found if each.name.lower() == name.lower()]
+        if len(near) > 1:
+            names = " and ".join(sorted(each.name for each in near))
+            raise QueryError(
+                f"topics {names} differ in case alone, and SQL takes their names for one: read them"
+                " with `runnel consume`, or copy one to a topic of another name"
+            )
+        return near[0] if near else None
 
     def _unknown(self, name: str, complaint: str) -> str:
         topics = self.topics()

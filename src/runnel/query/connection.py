@@ -188,9 +188,15 @@ class Connection:
         while True:
             try:
                 return self._duck.sql(text, params=values)
+            except duckdb.IOException as error:
+                complaint, name = str(error), statements.missing_file(str(error))
+                if name is None or name in made or not self._catalogue.has_topic(name):
+                    raise
+                made.add(name)
+                self._catalogue.make(name, complaint)
             except (duckdb.CatalogException, duckdb.BinderException) as error:
                 complaint = self._with_place(text, values, error)
-                name = statements.missing_table(complaint)
+                name = statements.missing_table(text, complaint)
                 if name is None or name in made or len(made) >= NAMES_MAX:
                     hint = "" if name is None else self._catalogue.hint_of_quotes(text)
                     raise QueryError(complaint.rstrip() + hint) from None

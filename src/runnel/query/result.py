@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runnel.arrow.tally import Figures
 from runnel.query.errors import MissingExtraError, QueryError
+from runnel.query.far_times import time_text
 from runnel.query.topic_reading import Moment
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
 BATCH_ROWS: Final = 16_384
+DAY_US: Final = 86_400_000_000
+INFINITE_US: Final = (1 << 63) - 1
+_US: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}  # in nanoseconds
 HUGE_DIGITS: Final = 38  # of a decimal that stands for a HUGEINT
 
 Running = Callable[
@@ -137,11 +141,43 @@ class Result:
 
 
 def cells(column: "pa.Array") -> list[Any]:
-    """Values of Python; DuckDB's sums of integers are decimals to Arrow, and integers here."""
-    found: list[Any] = column.to_pylist()
+    """Values of Python; DuckDB's sums of integers are decimals to Arrow, and integers here.
+
+    A time that Python does not have, as after the year 9999, is a text.
+    """
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        return [_cell(scalar) for scalar in column]
     if _is_integral(column.type):
         return [None if cell is None else int(cell) for cell in found]
     return found
+
+
+def _cell(scalar: Any) -> Any:  # noqa: ANN401  # of Arrow, and what it is in Python
+    import pyarrow as pa
+
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        kind = scalar.type
+    if pa.types.is_timestamp(kind):
+        text = _far(scalar.value * _US[kind.unit] // 1000)
+        return text if kind.tz else text.removesuffix("Z")
+    if pa.types.is_date32(kind):
+        return _far(scalar.value * DAY_US).partition("T")[0]
+    if pa.types.is_struct(kind):
+        return {name: _cell(each) for name, each in scalar.items()}
+    if pa.types.is_map(kind):
+        return [(_cell(each["key"]), _cell(each["value"])) for each in scalar.values]
+    return [_cell(each) for each in scalar.values] if hasattr(scalar, "values") else str(scalar)
+
+
+def _far(us: int) -> str:
+    """DuckDB's infinities are the largest numbers that it has."""
+    if abs(us) >= INFINITE_US:
+        return "infinity" if us > 0 else "-infinity"
+    return time_text(us, "microseconds" if us % 1000 else "milliseconds")
 
 
 def _with_integers(table: "pa.Table") -> "pa.Table":

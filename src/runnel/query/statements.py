@@ -7,8 +7,12 @@ meant as the column and is put in quotes.
 import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
+from unicodedata import category, east_asian_width
 
 MENDED_MAX: Final = 32
+OWN_SCHEMAS: Final = frozenset(
+    {"raw", "main", "memory", "temp"}
+)  # in which names are those of topics
 _OFFSET: Final = re.compile(r"\boffset\b", re.IGNORECASE)
 _LINE: Final = re.compile(r"^LINE (\d+): ", re.MULTILINE)
 _MISSING: Final = re.compile(r'Table with name "?(.+?)"? does not exist')
@@ -16,6 +20,12 @@ _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?
 _CLAUSES: Final = frozenset({"select", "from", "where", "having", "limit", "by", "as", "and", "or"})
 _COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _NEAR: Final = re.compile(r'syntax error at or near "(.*?)"', re.DOTALL)
+_NO_FILE: Final = re.compile(r'^IO Error: No files found that match the pattern "([\w.-]+)"$')
+_NAME: Final = r'(?:"(?:[^"]|"")+"|\w+)'
+_QUALIFIED: Final = re.compile(rf"{_NAME}(?:\s*\.\s*{_NAME})*")
+_EXTENDING: Final = frozenset({"Mn", "Me", "Cf"})  # characters that take no column of their own,
+_JOINER: Final = "\u200d"  # that which makes the next one take none,
+_SKINS: Final = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"  # and colours of emoji
 
 
 def mended(statement: str, complaint: str) -> str | None:
@@ -52,10 +62,32 @@ def hint_of_words(statement: str, complaint: str, reserved: Container[str]) -> s
     return ""
 
 
-def missing_table(complaint: str) -> str | None:
-    """The name of the relation that DuckDB does not find."""
+def missing_table(statement: str, complaint: str) -> str | None:
+    """The name of the relation that DuckDB does not find.
+
+    Of `shop.orders` it names `orders` alone once there is a schema `shop`: the caret tells.
+    """
     found = _MISSING.search(complaint)
+    if found is None:
+        return None
+    name = found[1]
+    position = _position(statement, complaint)
+    written = None if position is None else _QUALIFIED.match(statement, position)
+    if written is None:
+        return name
+    parts = [_bare(part) for part in re.findall(_NAME, written[0])]
+    is_of_ours = parts[:-1] and parts[0].lower() in OWN_SCHEMAS
+    return name if is_of_ours or parts[-1] != name else ".".join(parts)
+
+
+def missing_file(complaint: str) -> str | None:
+    """The name of a file that DuckDB does not find, if a topic can have it: `clicks.json`."""
+    found = _NO_FILE.search(complaint.strip())
     return None if found is None else found[1]
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 def unquoted_name(statement: str, names: Iterable[str]) -> str | None:
@@ -83,9 +115,24 @@ def _position(statement: str, complaint: str) -> int | None:
     number = int(line[1]) - 1
     if not caret.strip() or number >= len(lines) or column < 0:
         return None
+    start = 0
     if shown.startswith("..."):  # a long line is cut at its beginning
         start = lines[number].find(shown.strip("."))
-        column += start - 3
+        column -= 3
         if start < 0:
             return None
-    return sum(len(each) + 1 for each in lines[:number]) + column
+    before = sum(len(each) + 1 for each in lines[:number]) + start
+    return before + _characters(lines[number][start:], column)
+
+
+def _characters(text: str, columns: int) -> int:
+    """How many characters of a text are shown in so many columns of a terminal."""
+    shown, is_joined = 0, False
+    for count, char in enumerate(text):
+        extends = is_joined or category(char) in _EXTENDING or char in _SKINS
+        if not extends:
+            if shown >= columns:
+                return count
+            shown += 2 if east_asian_width(char) in "WF" else 1
+        is_joined = char == _JOINER
+    return len(text) + columns - shown

@@ -11,6 +11,7 @@ from typing import Final
 from runnel.query.avro_fields import PREFIX
 from runnel.query.json_shape import Column, quoted, unique
 from runnel.query.shapes import Shape
+from runnel.query.whole_numbers import WHOLE, of_nested, whole
 
 RAW: Final = "raw"  # the schema of relations that have Kafka's columns and no others
 RAW_COLUMNS: Final = (
@@ -36,10 +37,6 @@ HEADER_MACRO: Final = (
     "create macro header(headers, name) as"
     " try(decode(list_filter(headers, lambda each: each.key = name)[1].value))"
 )
-_WHOLE: Final = frozenset(
-    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-)
-_INTEGER: Final = r"^(-?\d+)(\.0)?$"
 _NESTED: Final = re.compile(r"STRUCT|MAP|UNION|.*[\[\]]", re.DOTALL)
 
 
@@ -85,10 +82,11 @@ def _of_json(column: Column) -> str:
     path = "'" + pointer.replace("'", "''") + "'"
     if column.kind == "VARCHAR":
         return f"try(json_extract_string(value, {path}))"
-    if column.kind in _WHOLE:  # a cast would round 1.5 to 2
-        text = f"regexp_extract(try(json_extract_string(value, {path})), '{_INTEGER}', 1)"
-        return f"try_cast({text} as {column.kind})"
+    if column.kind in WHOLE:
+        return whole(f"try(json_extract_string(value, {path}))", column.kind)
     if column.kind == "JSON":
         return f"try(json_extract(value, {path}))"
-    extract = "json_extract" if _NESTED.match(column.kind) else "json_extract_string"
-    return f"try_cast(try({extract}(value, {path})) as {column.kind})"
+    if not _NESTED.match(column.kind):
+        return f"try_cast(try(json_extract_string(value, {path})) as {column.kind})"
+    found = f"try(json_extract(value, {path}))"
+    return of_nested(found, column.kind) or f"try_cast({found} as {column.kind})"

@@ -162,10 +162,12 @@ def _sink() -> int:
 class OsDisk:
     """Folders and files of the operating system. Paths are plain strings, joined with a slash.
 
-    With `read_only` files are opened for reading alone, so that nobody's rights to write matter.
+    With `read_only` files are opened for reading alone, so that nobody's rights to write matter,
+    and what their owner would throw away stays where it is.
     """
 
     def __init__(self, *, read_only: bool = False) -> None:
+        self._read_only = read_only
         self._flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
@@ -182,7 +184,8 @@ class OsDisk:
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
 
     def remove(self, path: str) -> None:
-        os.unlink(path)  # noqa: PTH108
+        if not self._read_only:
+            os.unlink(path)  # noqa: PTH108
 
     def remove_tree(self, path: str) -> None:
         shutil.rmtree(path)

@@ -160,12 +160,17 @@ select * from users order by 1;
 .mode odd
 .nothing
 select 'last' as word"""
-    done = sql("sql", stdin=typed)
+    done = sql.inside("sql", stdin=typed)
+    assert done.status == 2, "scripts see that one of them failed"
     assert "web-clicks  topic" in done.out and "timestamp_type  VARCHAR" in done.out
     assert " n\n32\n" in done.out and "user\nu0\nu1\nu2\n" in done.out
     assert done.out.endswith("word\nlast\n")
     assert "1 row in" in done.err and '"nope" not found' in done.err
     assert "choose table, csv, json" in done.err and "there is no .nothing" in done.err
+    assert sql.inside("sql", "--path", "/nowhere", stdin="from orders").status == 1
+    assert sql("sql", stdin="select 1 as one;").out == "one\n  1\n"
+    refused = sql.inside("sql", "-o", "/nowhere/rows.csv", stdin="select 1;")
+    assert refused.status == 2 and "--output takes the rows of one statement" in refused.err
 
 
 def test_in_python(broker: RunnelBroker) -> None:

@@ -55,6 +55,12 @@ def _whole(statement: str) -> str:
             "select offset from t where offset > 1 and v = 'offset' limit 1 offset 3",
             'select "offset" from t where "offset" > 1 and v = \'offset\' limit 1 offset 3',
         ),
+        ("select '日本' as x, offset from t", "select '日本' as x, \"offset\" from t"),
+        (f"select '{'日本' * 40}', offset from t", f"select '{'日本' * 40}', \"offset\" from t"),
+        (
+            "select 'e\u0301', '👩\u200d👧', offset from t",
+            "select 'e\u0301', '👩\u200d👧', \"offset\" from t",
+        ),
     ],
 )
 def test_offset_is_a_column_where_it_cannot_be_a_word_of_sql(typed: str, meant: str) -> None:
@@ -72,10 +78,18 @@ def test_missing_relations_are_found_in_the_complaint() -> None:
         ("select * from orders", "orders"),
         ('select * from "a-b" x', "a-b"),
         ("select * from a.b", "a.b"),
+        ("select * from a.b.c", "a.b.c"),
+        ("select '日本',\n 1 from shop.lines a, shop.orders b", "shop.orders"),
+        ('select * from "shop" . "web-clicks"', "shop.web-clicks"),
+        ("select * from raw.orders", "orders"),
+        ("select * from memory.main.orders", "orders"),
     ]:
         with duckdb.connect() as duck, pytest.raises(duckdb.CatalogException) as caught:
-            duck.sql(typed)
-        assert missing_table(str(caught.value)) == name
+            duck.execute(
+                "create schema raw; create schema shop; create view shop.lines as select 1"
+            )
+            duck.execute(typed)
+        assert missing_table(typed, str(caught.value)) == name
 
 
 def test_names_that_need_quotes_and_have_none() -> None:

@@ -81,7 +81,9 @@ class Brokers:
     def at_timestamps(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int | None]:
-        found = self._list_offsets(timestamps_ms)
+        # Times before 1970 are other questions to a broker; no record is that old.
+        asked = {at: ms if ms >= 0 else EARLIEST for at, ms in timestamps_ms.items()}
+        found = self._list_offsets(asked)
         return {at: offset if offset >= 0 else None for at, offset in found.items()}
 
     def bytes_of(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
