@@ -45,7 +45,7 @@ class CdcBatches:
         self._marks = spec.options.text("deletes") == "mark"
         remember_ms = spec.options.whole("remember_deletes")
         self._deleted = DeletedKeys(notes, remember_ms)
-        self._columns = Columns(spec, notes, None, tell)
+        self._columns = Columns(spec, notes, None, tell, beside_record=False)
         self._grows = spec.options.flag("evolve") or not spec.decode.schema
         self._file = notes / KEYS_NOTE
         self._keys = spec.options.texts("keys") or self._remembered_keys()
