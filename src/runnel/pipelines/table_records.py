@@ -60,15 +60,20 @@ def records(
         if _is_outside(stamp_ms, least_ms, most_ms):
             yield None
             continue
-        if not shape.has_value:
-            value = _json({name: row[name] for name in shape.fields})
-        elif isinstance(row["value"], dict):
-            value = _json(row["value"])
-        else:
-            value = _bytes(row["value"])
         yield OutRecord(
-            _bytes(row.get("key")), value, stamp_ms, _headers(row), row.get("partition")
+            _bytes(row.get("key")),
+            _value(row, shape),
+            stamp_ms,
+            _headers(row),
+            row.get("partition"),
         )
+
+
+def _value(row: Mapping[str, Any], shape: Shape) -> bytes | None:
+    if not shape.has_value:
+        return _json({name: row[name] for name in shape.fields})
+    value = row["value"]
+    return _json(value) if isinstance(value, dict) else _bytes(value)
 
 
 def _is_outside(stamp_ms: int | None, least_ms: int | None, most_ms: int | None) -> bool:
