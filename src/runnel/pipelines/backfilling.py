@@ -261,8 +261,8 @@ def _added(before: list[Kept], now: list[Kept], known: "pa.Table", ranges: Range
         replace(kept, files=tuple(file for file in kept.files if file.path not in old))
         for kept in now
     ]
-    both: int = _once(pa.concat_tables([known, _known(new, ranges)])).num_rows
-    return both - known.num_rows
+    both = _once(pa.concat_tables([known, _known(new, ranges)]))
+    return len(both) - len(known)
 
 
 def _once(places: "pa.Table") -> "pa.Table":

@@ -6,6 +6,8 @@ They are written by the batch that read them, under its number: once, whatever i
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from runnel.pipelines.checkpoint import reached
+from runnel.pipelines.home import Home
 from runnel.pipelines.reading import dead_letter_topic
 from runnel.pipelines.spec import Spec
 from runnel.spark.lake import lake_options
@@ -60,6 +62,14 @@ def to_topic(spec: Spec) -> str:
         return named
     has_table = spec.kind == "table" and spec.to.table and way(spec) != STATEFUL
     return "" if has_table else dead_letter_topic(spec)
+
+
+def as_run(spec: Spec, home: Home) -> Spec:
+    """With the topic named where a run showed what no file says: that its Python keeps state."""
+    is_open = spec.decode.format and spec.transform.python and not spec.decode.dead_letters
+    if not is_open or to_topic(spec) or not reached(home.checkpoint).has_state:
+        return spec
+    return replace(spec, decode=replace(spec.decode, dead_letters=dead_letter_topic(spec)))
 
 
 def table_of(spec: Spec) -> str:

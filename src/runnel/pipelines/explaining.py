@@ -18,7 +18,7 @@ def explain(spec: Spec, home: Home) -> Iterator[tuple[str, str]]:
         yield "begins", f"at {spec.source.start} the first time, then where it stopped"
         yield "expired", _expired(spec)
     if spec.decode.format:
-        yield "decodes", _decodes(spec)
+        yield "decodes", _decodes(dead_letters.as_run(spec, home))
     if spec.transform.sql:
         yield "transforms", f"by SQL: {' '.join(spec.transform.sql.split())}"
     elif spec.transform.python:

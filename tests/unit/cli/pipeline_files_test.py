@@ -84,3 +84,13 @@ def test_all_that_a_plan_says_is_in_its_json() -> None:
     also = RUNNEL("pipeline", "explain", "a", "--json").json["also"]
     assert len(also) == 3 and also[1] == "fields that the table lacks become columns"
     assert all(line[:40] in shown for line in also)
+
+
+def test_dead_letters_in_a_topic_are_not_said_to_be_none() -> None:
+    text = (
+        'name: p\nfrom: {topic: t}\ndecode: {format: json, schema: "id BIGINT"}\nto: {topic: o}\n'
+    )
+    Path("pipelines/p.yml").write_text(text)
+    for asked in (("show", "p"), ("replay", "p"), ("purge", "p", "--yes")):
+        done = RUNNEL.inside("pipeline", "dlq", *asked)
+        assert done.status != 0 and "are in the topic p-dlq: look at them with" in done.err

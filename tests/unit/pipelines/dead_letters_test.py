@@ -82,3 +82,13 @@ def test_columns_that_are_found_in_values_are_not_called_text(tmp_path: Path) ->
     spec = spec_of(FILE.replace('json, schema: "id BIGINT, at STRING"', "string") + TABLE, tmp_path)
     said = dict(explaining.explain(spec, Home(tmp_path / "home")))
     assert said["decodes"].startswith("values as string; ")
+
+
+def test_a_run_shows_whether_python_keeps_state(tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text("def made(rows):\n    return rows.groupBy('id').count()\n")
+    spec = spec_of(FILE + TABLE + "transform: {python: f.py:made}\n", tmp_path)
+    home = Home(tmp_path / "home")
+    assert dead_letters.to_topic(dead_letters.as_run(spec, home)) == ""
+    (home.checkpoint / "state").mkdir(parents=True)
+    assert dead_letters.to_topic(dead_letters.as_run(spec, home)) == "p-dlq"
+    assert "goes to the topic p-dlq" in dict(explaining.explain(spec, home))["decodes"]
