@@ -2,12 +2,13 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from runnel.pipelines import dead_letters, upkeep
+from runnel.pipelines import dead_letters, dlq, upkeep
 from runnel.spark.lake.kept_files import read_all
 from runnel.spark.lake.lake_table import open_table
 from tests.spark.conftest import MakeTopic
@@ -23,6 +24,7 @@ kind: cdc
 from: {topic: TOPIC}
 to: {table: lake/customers}
 """
+DECLARED = CUSTOMERS + 'decode: {format: json, schema: "id BIGINT, n BIGINT"}\n'
 
 
 def database(seed: int, count: int) -> tuple[list[tuple[bytes, bytes | None]], dict[int, str]]:
@@ -81,3 +83,39 @@ def test_a_table_has_the_rows_of_the_database(
     (letter,) = read_all(letters).to_pylist()
     assert (letter["key"], letter["value"]) == (b"x", b"{bad")
     assert "not JSON" in letter["error"]
+
+
+def test_a_change_that_does_not_fit_is_tried_again_as_the_record_that_it_was(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    producer: Producer,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("misfits", partitions=2)
+    spec = spec_of(DECLARED.replace("TOPIC", topic), tmp_path, broker.bootstrap)
+    for partition, numbers in enumerate(([1, "x"], [2, "y"])):
+        for n in numbers:
+            row = {"id": partition, "n": n}
+            key, value = _text({"id": partition}), _text({"op": "c", "after": row})
+            producer.produce(topic, value, key, partition=partition, headers={"h": b"1"})
+    producer.flush()
+    told = run_once(spark, spec, tmp_path / "home")
+    assert "batch 0: 2 dead letters" in told
+
+    def numbers_of() -> dict[int, Any]:
+        kept = open_table(upkeep.lake(spec)).kept()
+        assert kept is not None
+        return {row["id"]: row["n"] for row in read_all(kept).to_pylist()}
+
+    assert numbers_of() == {0: 1, 1: 2}  # the good ones, which came before
+    letters = {letter["partition"]: letter for letter in dlq.letters(spec)}
+    assert letters[1]["key"] == b'{"id": 1}' and letters[1]["offset"] == 1
+    assert letters[1]["value"] == _text({"op": "c", "after": {"id": 1, "n": "y"}})
+    assert letters[1]["headers"] == [{"key": "h", "value": b"1"}]
+    assert letters[1]["timestamp"].year > 2000
+    notes = tmp_path / "home" / "notes"
+    assert dlq.replay(spec, spark, notes, told.append)[:2] == (0, 2)
+    mended = replace(spec, decode=replace(spec.decode, schema="id BIGINT"))
+    assert dlq.replay(mended, spark, notes, told.append)[:2] == (2, 0)
+    assert dlq.letters(spec) == [] and numbers_of() == {0: 1, 1: 2}

@@ -122,3 +122,30 @@ def test_a_backfill_adds_what_is_missing_and_dead_letters_are_tried_again(
     found = {row["offset"]: row["id"] for row in rows(upkeep.lake(spec))}
     assert found[2] == 2 and len(found) == 9
     assert rows(dead_letters.lake(spec)) == []
+
+
+def test_one_column_for_the_value_and_fields_named_as_other_columns(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    producer: Producer,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("shapes")
+    send(producer, topic, {"id": 1, "Timestamp": "t", "_raw": 7, "_error": "e"}, b"\xff")
+
+    def run(name: str, decode: str, more: str = "") -> tuple[list[dict[str, Any]], list[str]]:
+        text = f"name: {name}\nfrom: {{topic: {topic}}}\ndecode: {{{decode}}}\n{more}"
+        spec = spec_of(text + f"to: {{table: lake/{name}}}\n", tmp_path, broker.bootstrap)
+        told = run_once(spark, spec, tmp_path / name)
+        (letter,) = rows(dead_letters.lake(spec))
+        assert letter["value"] == b"\xff"
+        return rows(upkeep.lake(spec)), told
+
+    (text,), _ = run("text", "format: string")
+    assert json.loads(text["value"])["id"] == 1
+    (nested,), _ = run("nested", 'format: json, schema: "id BIGINT", nested: true')
+    assert nested["value"] == {"id": 1}
+    (grown,), told = run("grown", "format: json", "options: {evolve: true}\n")
+    assert (grown["value__raw"], grown["value__error"]) == (7, "e")
+    assert "field 'Timestamp' is left out: timestamp is a column already" in told

@@ -95,15 +95,22 @@ def decoded_fields(decode: Decoding) -> "list[StructField]":
         fields = [StructField("value", whole)]
     else:
         fields = list(whole)
-        if decode.kind != "string" and (taken := KAFKA_COLUMNS & set(whole.names)):
+        if decode.kind != "string" and (taken := taken_names(whole.names, decode.bad_records)):
             raise DecodeOptionError(
-                f"valueSchema has a field {sorted(taken)[0]}, as every record has a column of that"
-                " name: set nestValue=true, then it is value." + sorted(taken)[0]
+                f"valueSchema has a field {taken[0]}, as every record has a column of that"
+                f" name: set nestValue=true, then it is value.{taken[0]}"
             )
     if decode.bad_records == "null":
         fields.append(StructField(ERROR_COLUMN, StringType()))
         fields.append(StructField(RAW_COLUMN, BinaryType()))
     return fields
+
+
+def taken_names(names: "Sequence[str]", bad_records: str) -> list[str]:
+    """Those that other columns have, whatever their case: for Spark and tables they are one."""
+    added = {ERROR_COLUMN, RAW_COLUMN} if bad_records == "null" else set()
+    others = {name.lower() for name in KAFKA_COLUMNS | added}
+    return sorted(name for name in names if name.lower() in others)
 
 
 def value_struct(decode: Decoding) -> "StructType":
@@ -200,5 +207,6 @@ __all__ = [
     "bad_record",
     "decoded_fields",
     "pinned",
+    "taken_names",
     "value_struct",
 ]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from runnel.cli.output import (
 )
 from runnel.cli.pipeline_files import home_of, load
 from runnel.cli.pipeline_tables import failing, spark_failing, time_of
+
+if TYPE_CHECKING:
+    from runnel.pipelines.spec import Spec
 
 Pipeline = Annotated[
     str, typer.Argument(metavar="NAME|FILE", help="A pipeline.", show_default=False)
@@ -52,12 +55,13 @@ def show(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="The newest N, after the reasons.")
     ] = 10,
+    state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Why records were put aside, how many for each reason, and the newest of them."""
     from runnel.pipelines import dlq
 
-    spec = load(pipeline)
+    spec = _loaded(pipeline, state_dir)
     with failing(spec.name, "look"):
         rows = dlq.letters(spec)
     newest = rows[-limit:][::-1] if limit else []
@@ -110,7 +114,7 @@ def replay(
     from runnel.pipelines.sparking import spark_for
     from runnel.pipelines.spec import Transform
 
-    spec = load(pipeline)
+    spec = _loaded(pipeline, state_dir)
     if schema is not None:
         spec = replace(spec, decode=replace(spec.decode, schema=schema))
     if sql is not None:
@@ -148,13 +152,14 @@ def purge(
         str | None,
         typer.Option("--reason", metavar="TEXT", help="Those whose reason has this in it."),
     ] = None,
+    state_dir: StateDir = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Throw dead letters away: all, or those of a time or reason. The topic keeps its records."""
     from runnel.pipelines import dlq
 
-    spec = load(pipeline)
+    spec = _loaded(pipeline, state_dir)
     before_ms = time_of("--before", before)
     which = "all dead letters" if before is None and reason is None else "these dead letters"
     confirm(f"Throw away {which} of {spec.name}?", yes)
@@ -164,6 +169,13 @@ def purge(
         show_json({"purged": count})
     else:
         show_line(f"{spec.name}: {count} dead letters thrown away")
+
+
+def _loaded(pipeline: str, state_dir: Path | None) -> "Spec":
+    from runnel.pipelines import dead_letters
+
+    spec = load(pipeline)
+    return dead_letters.as_run(spec, home_of(spec, state_dir))
 
 
 def _plain(row: "dict[str, Any]") -> "dict[str, Any]":

@@ -21,7 +21,8 @@ def explain(given: str, state_dir: Path | None, *, spark: bool, as_json: bool) -
         raise CommandError(str(error)) from None
     plan = _plan(given) if spark else ""
     if as_json:
-        document = {name or "also": spec.hidden(text) for name, text in lines}
+        document: dict[str, object] = {name: spec.hidden(text) for name, text in lines if name}
+        document["also"] = [spec.hidden(text) for name, text in lines if not name]
         show_json(document | ({"plan": plan} if spark else {}))
         return
     width = max(len(name) for name, _ in lines) + 2

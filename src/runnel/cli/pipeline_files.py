@@ -41,7 +41,8 @@ def find(given: str) -> Path:
 
 
 def all_files() -> list[Path]:
-    return sorted(file for file in FOLDER.glob("*") if file.suffix in SUFFIXES)
+    found = (file for file in FOLDER.glob("*") if file.suffix in SUFFIXES)
+    return sorted(file for file in found if not file.is_dir())
 
 
 def load(given: str, every: str | None = None) -> "Spec":
@@ -68,7 +69,7 @@ def read(file: Path) -> "Spec":
     try:
         return load_spec(file)
     except SpecError as error:
-        raise FileMistakeError(error.lines) from None
+        raise FileMistakeError(error.lines, error.name) from None
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
 
@@ -118,7 +119,7 @@ def light(file: Path) -> Light:
     try:
         spec = read(file)
     except FileMistakeError as error:
-        return Light(file.stem, file, mistakes=len(error.lines))
+        return Light(error.name or file.stem, file, mistakes=len(error.lines))
     source = ", ".join(spec.source.topics) or spec.source.pattern or spec.source.table
     to = spec.to.topic or spec.to.table
     if to.startswith("/"):
@@ -127,9 +128,10 @@ def light(file: Path) -> Light:
 
 
 class FileMistakeError(CommandError):
-    """Mistakes with their places; `raised` says them all."""
+    """Mistakes with their places; `raised` says them all. `name` is the pipeline's, if known."""
 
-    def __init__(self, lines: "Sequence[str]") -> None:
+    def __init__(self, lines: "Sequence[str]", name: str = "") -> None:
+        self.name = name
         text = lines[0] if len(lines) == 1 else f"{len(lines)} problems; nothing was started."
         super().__init__(text, EXIT_REFUSED)
         self.lines = list(lines)

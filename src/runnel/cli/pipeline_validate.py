@@ -5,9 +5,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from runnel.cli.output import EXIT_FAILED, CommandError, note, show_json, show_line
-from runnel.cli.pipeline_files import FileMistakeError, all_files, find, lines_of, read
+from runnel.cli.pipeline_files import FileMistakeError, all_files, find, light, lines_of, read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from runnel.pipelines.kind import Problem
     from runnel.pipelines.spec import Spec
 
 
@@ -36,7 +39,7 @@ def _mistakes(file: Path, *, offline: bool, spark: bool) -> list[str]:
         spec = read(file)
     except FileMistakeError as error:
         return error.lines
-    problems = list(checks.of_file(spec))
+    problems = [*_twins(spec), *checks.of_file(spec)]
     if not offline and not problems:
         problems += checks.of_surroundings(spec)
     lines = lines_of(spec, problems)
@@ -44,6 +47,22 @@ def _mistakes(file: Path, *, offline: bool, spark: bool) -> list[str]:
         note(f"{spec.name}: asking Spark ...")
         lines = _by_spark(spec)
     return lines
+
+
+def _twins(spec: "Spec") -> "Iterator[Problem]":
+    """Other files of the same name: where a pipeline is, is kept by its name."""
+    from runnel.pipelines.kind import Problem
+    from runnel.pipelines.spec import root_of
+
+    for file in all_files():
+        if file.resolve() == spec.file or root_of(file) != spec.root:
+            continue
+        try:
+            other = light(file).name
+        except CommandError:  # it is told where it is looked at
+            continue
+        if other == spec.name:
+            yield Problem("name", f"name: {file} has the name {spec.name} too, and so its state")
 
 
 def _by_spark(spec: "Spec") -> list[str]:

@@ -55,7 +55,7 @@ class Plan:
 class Chunk:
     number: int
     records: int
-    written: int  # those that the table did not have, bad ones included
+    written: int  # that are in the table now, or among its dead letters, and were not
     records_done: int
 
 
@@ -63,6 +63,11 @@ def check(spec: Spec) -> None:
     """Raises BackfillError where it cannot be done."""
     from runnel.pipelines.kinds.table import STATEFUL, way
 
+    if not (spec.source.topics or spec.source.pattern):
+        raise BackfillError(
+            f"{spec.name} is of kind {spec.kind}, which reads no topic: there are no records to"
+            f" read again"
+        )
     if spec.kind != "table" or way(spec) == STATEFUL:
         raise BackfillError(
             f"{spec.name} is of kind {spec.kind} and not a table of single records: use 'runnel"
@@ -112,7 +117,8 @@ def run(
     for number in range(plan.done, len(plan.chunks)):
         ranges = plan.chunks[number]
         rows = _read(spec, spark, ranges, batches.evolves)
-        known = _known(spec, ranges)
+        before = _tables(spec)
+        known = _known(before, ranges)
         if known.num_rows:
             there = spark.createDataFrame(known)
             rows = rows.join(there, on=list(PLACE), how="left_anti")
@@ -120,8 +126,8 @@ def run(
         steps.reached("chunk written")
         plan = replace(plan, done=number + 1)
         _write(folder / NOTE, plan)
-        size = _size(ranges)
-        yield Chunk(number, size, size - known.num_rows, plan.records_done)
+        written = _added(before, _tables(spec), known, ranges)
+        yield Chunk(number, _size(ranges), written, plan.records_done)
     forget(home)
 
 
@@ -230,16 +236,37 @@ _STREAM_ONLY: Final = (
 )
 
 
-def _known(spec: Spec, ranges: Ranges) -> "pa.Table":
-    """Places in these ranges of records that are in the table, or among the dead letters."""
-    import pyarrow as pa
-
+def _tables(spec: Spec) -> list[Kept]:
+    """The table, and that of its dead letters if there is one."""
     tables: list[LakeOptions] = list(upkeep.tables(spec))
-    found = [_places(kept, ranges) for table in tables if (kept := open_table(table).kept())]
+    found = [kept for table in tables if (kept := open_table(table).kept())]
     if not found:
         raise TableError(f"the table of {spec.name} is gone; run the pipeline to make it anew")
-    whole = pa.concat_tables(found)
-    return whole.group_by(list(PLACE), use_threads=False).aggregate([]).select(list(PLACE))
+    return found
+
+
+def _known(tables: list[Kept], ranges: Ranges) -> "pa.Table":
+    """Places in these ranges of records that are in the tables."""
+    import pyarrow as pa
+
+    return _once(pa.concat_tables([_places(kept, ranges) for kept in tables]))
+
+
+def _added(before: list[Kept], now: list[Kept], known: "pa.Table", ranges: Ranges) -> int:
+    """How many records came: a transform may leave some out, and make several rows of one."""
+    import pyarrow as pa
+
+    old = {file.path for kept in before for file in kept.files}
+    new = [
+        replace(kept, files=tuple(file for file in kept.files if file.path not in old))
+        for kept in now
+    ]
+    both = _once(pa.concat_tables([known, _known(new, ranges)]))
+    return len(both) - len(known)
+
+
+def _once(places: "pa.Table") -> "pa.Table":
+    return places.group_by(list(PLACE), use_threads=False).aggregate([]).select(list(PLACE))
 
 
 def _places(kept: Kept, ranges: Ranges) -> "pa.Table":

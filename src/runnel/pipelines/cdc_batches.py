@@ -1,19 +1,20 @@
 """A batch of changes into a table with one row per key.
 
-Tasks read the records and keep the last change of each key; the driver has one change per key of
-the batch, gives it columns, and merges all of them by one commit.
+Tasks read the records and keep the last change of each key (`cdc_reading`); the driver has one
+change per key of the batch, gives it columns, and merges all of them by one commit.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.arrow.decoders import BadRecordError
 from runnel.pipelines import dead_letters, upkeep
+from runnel.pipelines.cdc_reading import SAID, Place, reading, records_at
 from runnel.pipelines.changes import UPSERT, Change, Order, latest
-from runnel.pipelines.debezium import Reader, all_changes
+from runnel.pipelines.debezium import Reader
 from runnel.pipelines.deleted_keys import DeletedKeys
 from runnel.pipelines.evolving import Columns
 from runnel.pipelines.spec import Spec
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from runnel.pipelines.cdc_reading import Mapper
+
 KEYS_NOTE: Final = "keys.json"
-_SAID: Final = (
-    "change string, key string, op string, ts_ms bigint, position string, offset bigint,"
-    " row string, topic string, partition int, timestamp timestamp, raw_key binary,"
-    " raw_value binary, headers array<struct<key:string,value:binary>>, error string"
-)
 
 
 class CdcBatches:
@@ -47,7 +45,7 @@ class CdcBatches:
         self._marks = spec.options.text("deletes") == "mark"
         remember_ms = spec.options.whole("remember_deletes")
         self._deleted = DeletedKeys(notes, remember_ms)
-        self._columns = Columns(spec, notes, None, tell)
+        self._columns = Columns(spec, notes, None, tell, beside_record=False)
         self._grows = spec.options.flag("evolve") or not spec.decode.schema
         self._file = notes / KEYS_NOTE
         self._keys = spec.options.texts("keys") or self._remembered_keys()
@@ -63,7 +61,7 @@ class CdcBatches:
 
     def merge(self, rows: "DataFrame", query: str, batch: int) -> "list[dict[str, Any]]":
         """The records that are no changes, with the reason."""
-        said = rows.mapInArrow(_reading(self._reader), _SAID).toArrow().to_pylist()
+        said = _told(rows, reading(self._reader, self._columns.wanted))
         bad = [row for row in said if row["error"] is not None]
         self._tell_left_out(said)
         changes = latest(
@@ -72,16 +70,19 @@ class CdcBatches:
                 row["op"],
                 Order(row["ts_ms"], row["position"], row["offset"]),
                 row["row"],
+                row["topic"],
+                row["partition"],
             )
             for row in sorted(
                 (row for row in said if row["change"] == "change"),
                 key=lambda row: (row["partition"], row["offset"]),
             )
         )
-        where = {row["key"]: row for row in said if row["change"] == "change"}
         kept = [change for change in changes.values() if not self._deleted.is_older(change)]
         table, misfits = self._typed(kept)
-        bad += [where[kept[at].key] | _letter(kept[at], why) for at, why in misfits.items()]
+        if misfits:
+            wrong = {_place(kept[at]): why for at, why in misfits.items()}
+            bad += _told(rows, records_at(wrong))
         if bad and self._spec.decode.bad_records == "fail":
             first = bad[0]
             raise BadRecordError(
@@ -184,55 +185,10 @@ class CdcBatches:
         self._tell(f"batch {batch}: {len(bad)} dead letters")
 
 
-def _letter(change: Change, why: str) -> dict[str, Any]:
-    return {"raw_value": change.row.encode(), "raw_key": change.key.encode(), "error": why}
+def _told(rows: "DataFrame", mapper: "Mapper") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.mapInArrow(mapper, SAID).toArrow().to_pylist()
+    return found
 
 
-def _reading(
-    reader: Reader,
-) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    """What a task does: one row for the last change of each key, for each bad record, each word."""
-
-    def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        from runnel.arrow.ddl import struct_type
-
-        schema = to_arrow_schema(struct_type(_SAID), timezone="UTC")
-        changes: list[Change] = []
-        place: tuple[str, int] = ("", 0)
-        counts: dict[str, int] = {}
-        for batch in batches:
-            records = batch.select(["key", "value", "offset"]).to_pydict()
-            triples = zip(records["key"], records["value"], records["offset"], strict=True)
-            found, bad, left_out = all_changes(reader, triples)
-            changes = list(latest([*changes, *found]).values())
-            if batch.num_rows:
-                place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
-            for word, count in left_out.items():
-                counts[word] = counts.get(word, 0) + count
-            if bad:
-                taken = batch.take(pa.array(list(bad), pa.int64())).to_pylist()
-                rows = [
-                    row
-                    | {"raw_key": row["key"], "raw_value": row["value"], "error": why}
-                    | {"key": None, "change": "bad"}
-                    for row, why in zip(taken, bad.values(), strict=True)
-                ]
-                yield pa.RecordBatch.from_pylist(rows, schema=schema)
-        topic, partition = place
-        rows = [
-            {
-                "change": "change",
-                **change._asdict(),
-                **change.order._asdict(),
-                "topic": topic,
-                "partition": partition,
-            }
-            for change in changes
-        ]
-        rows += [{"change": word, "offset": count} for word, count in counts.items()]
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
-
-    return read
+def _place(change: Change) -> Place:
+    return change.topic, change.partition, change.order.offset

@@ -23,6 +23,8 @@ class Change(NamedTuple):
     op: str  # UPSERT, DELETE or TOMBSTONE
     order: Order
     row: str  # JSON of the row; of a delete, of its key's columns
+    topic: str = ""  # with the partition and the offset: which record said so
+    partition: int = 0
 
 
 def latest(changes: Iterable[Change]) -> dict[str, Change]:

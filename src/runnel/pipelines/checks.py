@@ -24,6 +24,8 @@ def of_file(spec: Spec) -> Iterator[Problem]:
         yield Problem("from.start", f"from.start: {error}")
     else:
         yield from _source(spec)
+    if spec.decode.schema and not spec.decode.nested and spec.kind == "table":
+        yield from _fields(spec)
     if spec.to.table:
         yield from _table(spec)
     if spec.transform.sql:
@@ -58,6 +60,31 @@ def _source(spec: Spec) -> Iterator[Problem]:
         stream_options(source_options(spec, spec.name))
     except (OptionError, ValueError) as error:
         yield Problem("from", f"from: {error}")
+
+
+def _fields(spec: Spec) -> Iterator[Problem]:
+    """Of a declared schema: those that cannot be columns beside the record's own."""
+    from runnel.arrow.decoders import taken_names, value_struct
+    from runnel.arrow.decoding import DecodeOptionError, Decoding
+    from runnel.pipelines.value_columns import BESIDE, column_name
+
+    decode = spec.decode
+    try:
+        names = value_struct(Decoding(decode.format, decode.schema)).names
+    except (DecodeOptionError, ImportError, ValueError):  # which is said elsewhere
+        return
+    if spec.options.flag("evolve"):  # then those of the same name have a prefix
+        beside = {name.lower() for name in BESIDE}
+        taken = [name for name in names if column_name(name).lower() in beside]
+        way = "rename it"
+    else:
+        taken = taken_names(names, "fail" if decode.bad_records == "fail" else "null")
+        way = "set decode.nested: true, then it is in value"
+    for name in taken:
+        yield Problem(
+            "decode.schema",
+            f"decode.schema: {name} is the name of a column that every record has: {way}",
+        )
 
 
 def _table(spec: Spec) -> Iterator[Problem]:

@@ -6,6 +6,8 @@ They are written by the batch that read them, under its number: once, whatever i
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from runnel.pipelines.checkpoint import reached
+from runnel.pipelines.home import Home
 from runnel.pipelines.reading import dead_letter_topic
 from runnel.pipelines.spec import Spec
 from runnel.spark.lake import lake_options
@@ -28,8 +30,6 @@ COLUMNS: Final = (
     "failed_at",
 )
 REASON_MAX: Final = 1000
-WITH_TABLES: Final = ("table", "cdc")
-"""The kinds whose dead letters are a table unless told otherwise."""
 _HEADERS: Final = """
   concat(coalesce(headers, array()), array(
     named_struct('key', 'dlq.topic', 'value', cast(topic as binary)),
@@ -44,10 +44,32 @@ _HEADERS: Final = """
 """
 
 
-def to_topic(spec: Spec) -> str:
-    """The topic that dead letters go to; empty where it is a table."""
+def named_topic(spec: Spec) -> str:
+    """The topic that the file names for them; empty where it names none, or a table."""
     named = spec.decode.dead_letters
     return named if named and "/" not in named else ""
+
+
+def to_topic(spec: Spec) -> str:
+    """The topic that dead letters go to; empty where it is a table, or where there can be none.
+
+    The source itself puts them aside where a query is more than its batches, and knows topics only.
+    """
+    from runnel.pipelines.kinds.table import STATEFUL, way
+
+    named = named_topic(spec)
+    if named or not spec.decode.format or spec.kind == "cdc":
+        return named
+    has_table = spec.kind == "table" and spec.to.table and way(spec) != STATEFUL
+    return "" if has_table else dead_letter_topic(spec)
+
+
+def as_run(spec: Spec, home: Home) -> Spec:
+    """With the topic named where a run showed what no file says: that its Python keeps state."""
+    is_open = spec.decode.format and spec.transform.python and not spec.decode.dead_letters
+    if not is_open or to_topic(spec) or not reached(home.checkpoint).has_state:
+        return spec
+    return replace(spec, decode=replace(spec.decode, dead_letters=dead_letter_topic(spec)))
 
 
 def table_of(spec: Spec) -> str:
@@ -59,10 +81,9 @@ def table_of(spec: Spec) -> str:
 
 
 def shown(spec: Spec) -> str:
-    """Where they go, for people. Kinds that write no table of their own have a topic."""
-    if spec.kind in WITH_TABLES and spec.to.table and not to_topic(spec):
-        return f"the table {table_of(spec)}"
-    return f"the topic {dead_letter_topic(spec)}"
+    """Where they go, for people."""
+    topic = to_topic(spec)
+    return f"the topic {topic}" if topic else f"the table {table_of(spec)}"
 
 
 def table_options(spec: Spec) -> dict[str, str]:
@@ -99,7 +120,7 @@ def rows_of(bad: "DataFrame", batch: int) -> "DataFrame":
 def write(spec: Spec, letters: "DataFrame", query: str, batch: int) -> None:
     """Once for each number of a batch."""
     once = {"queryId": f"{query}-dlq", "batchId": str(batch)}
-    topic = to_topic(spec)
+    topic = named_topic(spec)
     if topic:
         letters = letters.selectExpr("key", "value", f"{_HEADERS} as headers")
         options = {

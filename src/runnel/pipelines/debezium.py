@@ -100,9 +100,9 @@ class Reader:
 
 def all_changes(
     reader: Reader, records: "Iterable[tuple[bytes | None, bytes | None, int]]"
-) -> "tuple[list[Change], dict[int, str], dict[str, int]]":
-    """Of keys, values and offsets: changes, what is wrong with which record, what was left out."""
-    changes: list[Change] = []
+) -> "tuple[dict[int, Change], dict[int, str], dict[str, int]]":
+    """Of keys, values and offsets: what which record changes, or is wrong; what was left out."""
+    changes: dict[int, Change] = {}
     bad: dict[int, str] = {}
     left_out: dict[str, int] = {}
     for number, (key, value, offset) in enumerate(records):
@@ -117,7 +117,7 @@ def all_changes(
         if isinstance(found, str):
             left_out[found] = left_out.get(found, 0) + 1
         else:
-            changes.append(found)
+            changes[number] = found
     return changes, bad, left_out
 
 

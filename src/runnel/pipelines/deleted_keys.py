@@ -32,7 +32,9 @@ class DeletedKeys:
     def note(self, changes: Iterable[Change]) -> None:
         """The deletes among them, on disk when this returns."""
         now_ms = int(time.time() * 1000)
-        found = {c.key: (c.order, now_ms) for c in changes if c.op == DELETE}
+        found = {
+            c.key: (c.order, now_ms) for c in changes if c.op == DELETE and not self._is_told(c)
+        }
         if not found:
             return
         self._deleted |= found
@@ -45,9 +47,18 @@ class DeletedKeys:
             self._rewrite()
 
     def is_older(self, change: Change) -> bool:
-        """Whether the key was deleted after this change of it."""
+        """Whether the key was deleted after this change of it.
+
+        By the offset too: sources without a time or a position have nothing else, and a row that is
+        created again comes after its delete. A batch that is repeated has the offsets that it had.
+        """
         told = self._deleted.get(change.key)
-        return change.op == UPSERT and told is not None and change.order[:2] <= told[0][:2]
+        return change.op == UPSERT and told is not None and change.order < told[0]
+
+    def _is_told(self, change: Change) -> bool:
+        """Whether this delete, or a later one, is known: an old one that comes again is no news."""
+        told = self._deleted.get(change.key)
+        return told is not None and change.order < told[0]
 
     def _load(self) -> None:
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from runnel.arrow.decoding import Decoding
 from runnel.pipelines.spec import Spec
-from runnel.pipelines.value_columns import RECORD_COLUMNS, column_name, inferred_fields
+from runnel.pipelines.value_columns import BESIDE, TAKEN, column_name, inferred_fields
 from runnel.spark.lake.lake_options import LakeOptions, TableError
 
 if TYPE_CHECKING:
@@ -33,7 +33,13 @@ class Columns:
     """The fields of one pipeline's values; `for_batch` once for each batch."""
 
     def __init__(
-        self, spec: Spec, notes: Path, table: LakeOptions | None, tell: Callable[[str], None]
+        self,
+        spec: Spec,
+        notes: Path,
+        table: LakeOptions | None,
+        tell: Callable[[str], None],
+        *,
+        beside_record: bool = True,  # whether the columns of every record are there as well
     ) -> None:
         self._decode = spec.decode
         self._topics = spec.source.topics
@@ -41,6 +47,8 @@ class Columns:
         self._tell = tell
         self._most = spec.options.whole("max_columns") or COLUMNS_MAX
         self._left_out: set[str] = set()
+        self._column: Callable[[str], str] = column_name if beside_record else str
+        self._beside = {name.lower(): name for name in (BESIDE if beside_record else ())}
         self._known = self._remembered() or self._first(table)
 
     def for_batch(self, rows: "DataFrame") -> "tuple[Decoding, StructType]":
@@ -106,7 +114,7 @@ class Columns:
             )
         self._known = pa.struct([pa.field(name, type_) for name, type_ in fields.items()])
         self._remember()
-        shown = [f"{column_name(name)} ({_ddl(fields[name])})" for name in added]
+        shown = [f"{self._column(name)} ({_ddl(fields[name])})" for name in added]
         self._tell(f"new columns: {', '.join(shown)}")
 
     def _named(
@@ -116,11 +124,15 @@ class Columns:
         import pyarrow as pa
 
         types = {field.name: field.type for field in known}
-        names = {name.lower(): name for name in types}
+        column = str if path else self._column
+        owners = {column(name).lower(): name for name in types}
+        beside = {} if path else self._beside
         for field in found:
-            twin = names.setdefault(field.name.lower(), field.name)
-            if field.name not in types and (twin != field.name or _FORBIDDEN.search(field.name)):
-                self._leave_out(path + field.name, twin if twin != field.name else "")
+            name = column(field.name)
+            owner = owners.setdefault(name.lower(), field.name)
+            twin = beside.get(name.lower()) or ("" if owner == field.name else column(owner))
+            if field.name not in types and (twin or _FORBIDDEN.search(field.name)):
+                self._leave_out(path + field.name, twin)
             elif pa.types.is_struct(field.type):
                 before = types.get(field.name, pa.null())
                 within = before if pa.types.is_struct(before) else pa.struct([])
@@ -138,13 +150,16 @@ class Columns:
             self._tell(f"field {name!r} is left out: {why}")
 
     def _remembered(self) -> "pa.DataType | None":
+        import pyarrow as pa
         from pyspark.sql.types import StructType
 
         try:
             document = json.loads(self._file.read_text())
         except FileNotFoundError:
             return None
-        return _arrow(StructType.fromJson(document))
+        found = _arrow(StructType.fromJson(document))
+        # A run of an earlier version may have noted a field that it then could not write.
+        return pa.struct([f for f in found if self._column(f.name).lower() not in self._beside])
 
     def _remember(self) -> None:
         part = self._file.with_suffix(".part")
@@ -181,9 +196,9 @@ def _columns_of(table: LakeOptions) -> "list[pa.Field] | None":
     fields = []
     for field in kept.schema:
         name = field.name.removeprefix(TAKEN_PREFIX)
-        if field.name in RECORD_COLUMNS or field.name == "value" or field.name in derived:
+        if field.name in TAKEN or field.name in derived:
             continue
-        fields.append(pa.field(name if name in RECORD_COLUMNS else field.name, field.type))
+        fields.append(pa.field(name if name in TAKEN else field.name, field.type))
     return fields
 
 

@@ -18,7 +18,7 @@ def explain(spec: Spec, home: Home) -> Iterator[tuple[str, str]]:
         yield "begins", f"at {spec.source.start} the first time, then where it stopped"
         yield "expired", _expired(spec)
     if spec.decode.format:
-        yield "decodes", _decodes(spec)
+        yield "decodes", _decodes(dead_letters.as_run(spec, home))
     if spec.transform.sql:
         yield "transforms", f"by SQL: {' '.join(spec.transform.sql.split())}"
     elif spec.transform.python:
@@ -55,14 +55,17 @@ def _expired(spec: Spec) -> str:
 
 def _decodes(spec: Spec) -> str:
     decode = spec.decode
-    shape = decode.schema or (f"schemas of {decode.registry}" if decode.registry else "text")
+    shape = decode.schema or (f"schemas of {decode.registry}" if decode.registry else "")
+    if decode.format == "json" and not shape:
+        shape = "the fields that are found in them"
     bad = {
         "dead_letter": f"what does not fit goes to {dead_letters.shown(spec)} with its reason",
         "null": "what does not fit has its reason in _error and its bytes in _raw",
         "skip": "what does not fit is left out",
         "fail": "what does not fit stops the pipeline",
     }
-    return f"values as {decode.format}: {' '.join(shape.split())}; {bad[decode.bad_records]}"
+    what = f"values as {decode.format}" + (f": {' '.join(shape.split())}" if shape else "")
+    return f"{what}; {bad[decode.bad_records]}"
 
 
 def _writes(spec: Spec) -> str:

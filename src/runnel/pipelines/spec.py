@@ -51,6 +51,10 @@ __all__ = [
 ]
 DEFAULT_KIND: Final = "table"
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_NAME_LINE: Final = re.compile(
+    rf"^name:[ \t]*([\"']?)(?P<name>{NAME.pattern})\1[ \t]*(?:#|$)", re.MULTILINE
+)
+"""Where a file is no YAML, so that nobody can say more of it."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,13 @@ class Spec:
 
 
 class SpecError(Exception):
-    """All mistakes of a file, one to a line: `file:line:column: message`."""
+    """All mistakes of a file, one to a line: `file:line:column: message`.
 
-    def __init__(self, file: str, faults: list[Fault]) -> None:
+    `name` is the pipeline's, as far as it can be told: its state is found by it all the same.
+    """
+
+    def __init__(self, file: str, faults: list[Fault], name: str = "") -> None:
+        self.name = name
         self.faults = sorted(faults, key=lambda fault: fault.mark)
         self.lines = [
             f"{file}:{fault.mark.line}:{fault.mark.column}: {fault.message}"
@@ -114,13 +122,15 @@ def read(text: str, file: Path, environ: Mapping[str, str] | None = None) -> Spe
     environ = os.environ if environ is None else environ
     document = parse(text, environ)
     if document.is_broken:
-        raise SpecError(shown(file), document.faults)
+        told = _NAME_LINE.search(text)
+        raise SpecError(shown(file), document.faults, told["name"] if told else "")
     spec, kind = _read(document, file, environ)
     if kind is not None:
         for problem in kind.check(spec):
             document.faults.append(Fault(spec.mark(problem.where), problem.message))
     if document.faults:
-        raise SpecError(shown(file), document.faults)
+        name = spec.name if NAME.fullmatch(spec.name) else ""
+        raise SpecError(shown(file), document.faults, name)
     return spec
 
 

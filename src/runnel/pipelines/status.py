@@ -13,6 +13,7 @@ VERSION: Final = 1
 ACTIVE: Final = ("starting", "running", "waiting", "retrying", "stopping")
 SKIPPED_MAX: Final = 20
 ERROR_CHARACTERS_MAX: Final = 2000
+_NUMBERS: Final = ("started_at", "updated_at", "rows", "batches", "rows_per_second", "retries")
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,14 @@ def read(home: Home) -> Status | None:
             " written by a newer one"
         )
     known = {name: document[name] for name in Status.__dataclass_fields__ if name in document}
-    if "skipped" in known:
-        known["skipped"] = tuple(known["skipped"])
     try:
-        return Status(**known).seen()
+        if "skipped" in known:
+            known["skipped"] = tuple(known["skipped"])
+        found = Status(**known)
+        for name in _NUMBERS:
+            if not isinstance(getattr(found, name), int | float):
+                raise TypeError(name)
+        return found.seen()
     except TypeError:
         raise StatusError(f"{home.status_file} cannot be read: no status; delete it") from None
 

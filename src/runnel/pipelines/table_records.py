@@ -1,6 +1,7 @@
 """Rows of a table as records for a topic: key, value, headers and timestamp as they were."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -26,19 +27,28 @@ class OutRecord(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What of a row becomes what. A table of decoded values has no `value`: the rest is JSON."""
+    """What of a row becomes what. A table of decoded values has no `value`: the rest is JSON.
+
+    `value` is bytes, or text where it was decoded as such. A struct is what `nested` makes of the
+    whole value, if nothing is beside it that would be lost.
+    """
 
     has_value: bool
     fields: tuple[str, ...]
 
     @classmethod
     def of(cls, schema: "pa.Schema") -> "Shape":
-        names = schema.names
-        import pyarrow as pa
+        from pyarrow import types
 
-        has_value = "value" in names and pa.types.is_binary(schema.field("value").type)
-        skipped = {*RECORD, "headers"} - (set() if has_value else {"value"})
-        return cls(has_value, tuple(name for name in names if name not in skipped))
+        fields = tuple(name for name in schema.names if name not in {*RECORD, "headers"})
+        if "value" not in schema.names:
+            return cls(False, fields)
+        type_ = schema.field("value").type
+        is_raw = any(is_(type_) for is_ in (types.is_binary, types.is_large_binary))
+        is_text = any(is_(type_) for is_ in (types.is_string, types.is_large_string))
+        if is_raw or is_text or (types.is_struct(type_) and not fields):
+            return cls(True, fields)
+        return cls(False, tuple(name for name in schema.names if name in {*fields, "value"}))
 
 
 def records(
@@ -50,10 +60,20 @@ def records(
         if _is_outside(stamp_ms, least_ms, most_ms):
             yield None
             continue
-        value = row["value"] if shape.has_value else _json(row, shape.fields)
         yield OutRecord(
-            _bytes(row.get("key")), value, stamp_ms, _headers(row), row.get("partition")
+            _bytes(row.get("key")),
+            _value(row, shape),
+            stamp_ms,
+            _headers(row),
+            row.get("partition"),
         )
+
+
+def _value(row: Mapping[str, Any], shape: Shape) -> bytes | None:
+    if not shape.has_value:
+        return _json({name: row[name] for name in shape.fields})
+    value = row["value"]
+    return _json(value) if isinstance(value, dict) else _bytes(value)
 
 
 def _is_outside(stamp_ms: int | None, least_ms: int | None, most_ms: int | None) -> bool:
@@ -77,9 +97,31 @@ def _headers(row: Mapping[str, Any]) -> list[tuple[str, str | bytes | None]]:
     return found
 
 
-def _json(row: Mapping[str, Any], fields: tuple[str, ...]) -> bytes:
-    found = {name: row[name] for name in fields}
-    return json.dumps(found, default=_plain, separators=(",", ":"), ensure_ascii=False).encode()
+def _json(found: Mapping[str, Any]) -> bytes:
+    try:
+        return _dumped(found)
+    except ValueError:  # JSON has no NaN and no infinity
+        return _dumped(_with_words(found))
+
+
+def _dumped(found: object) -> bytes:
+    text = json.dumps(
+        found, default=_plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def _with_words(value: object) -> object:
+    """The words that Spark writes for numbers which JSON has not; decoders read them as such."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Mapping():
+            return {name: _with_words(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_with_words(each) for each in value]
+        case _:
+            return value
 
 
 def _plain(value: object) -> object:

@@ -67,8 +67,7 @@ def tables(spec: Spec) -> Iterator[LakeOptions]:
     """The table, and that of its dead letters."""
     whole = lake(spec)
     yield whole
-    is_with_tables = spec.kind in dead_letters.WITH_TABLES and not dead_letters.to_topic(spec)
-    if spec.decode.format and is_with_tables and not whole.catalog:
+    if spec.decode.format and not dead_letters.to_topic(spec) and not whole.catalog:
         letters = dead_letters.lake(spec)
         yield replace(letters, target_file_bytes=whole.target_file_bytes)
 

@@ -24,12 +24,15 @@ RECORD_COLUMNS: Final = (
     "timestampType",
     "headers",
 )
+BESIDE: Final = (*RECORD_COLUMNS, ERROR_COLUMN, RAW_COLUMN)
+"""The columns that there are beside those of a value's fields."""
+TAKEN: Final = (*BESIDE, "value")
 TAKEN_PREFIX: Final = "value_"
-"""Before the name of a field that is called as a column of every record is."""
+"""Before the name of a field that is called as one of them."""
 
 
 def column_name(field: str) -> str:
-    return TAKEN_PREFIX + field if field in (*RECORD_COLUMNS, "value") else field
+    return TAKEN_PREFIX + field if field in TAKEN else field
 
 
 def typed(rows: "DataFrame", decode: Decoding, wanted: "StructType") -> "DataFrame":

@@ -77,7 +77,7 @@ def test_another_table_is_not_merged_into(tmp_path: Path) -> None:
 
 def test_deletes_are_remembered_and_forgotten(tmp_path: Path) -> None:
     def change(key: str, op: str, ts_ms: int) -> Change:
-        return Change(key, op, Order(ts_ms, "", 0), "")
+        return Change(key, op, Order(ts_ms, "", 0 if op == UPSERT else 1), "")
 
     deleted = DeletedKeys(tmp_path, remember_ms=10_000)
     deleted.note([change("a", DELETE, 5), change("b", UPSERT, 5)])

@@ -61,6 +61,11 @@ def test_a_nested_value_is_one_column() -> None:
 def test_a_field_with_the_name_of_a_column_is_refused() -> None:
     with pytest.raises(DecodeOptionError, match=r"timestamp.*nestValue"):
         decoded_fields(Decoding("json", "id INT, timestamp TIMESTAMP"))
+    with pytest.raises(DecodeOptionError, match=r"field Timestamp.*nestValue"):
+        decoded_fields(Decoding("json", "id INT, Timestamp STRING"))
+    decoded_fields(Decoding("json", "_raw INT"))
+    with pytest.raises(DecodeOptionError, match=r"field _raw.*nestValue"):
+        decoded_fields(Decoding("json", "_raw INT", bad_records="null"))
 
 
 def test_bad_records_as_null(servers: str) -> None:

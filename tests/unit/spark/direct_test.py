@@ -105,3 +105,25 @@ def test_records_that_cannot_be_read_go_to_a_table_of_their_own(
     for folder in (tmp_path / "t", tmp_path / "t__dlq"):
         assert tables.ledgers(folder) == []
         assert len(tables.data_files(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        {"decode": "string"},
+        {"decode": "json", "valueSchema": "id BIGINT, name STRING", "nestValue": "true"},
+    ],
+)
+def test_one_column_for_the_value_takes_a_table_of_dead_letters_too(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decode: dict[str, str]
+) -> None:
+    monkeypatch.setattr(direct, "this_task", lambda _: Task(Query("q", "checkpoint"), 0, 0))
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    producer.produce("orders", b"\xff")
+    producer.flush()
+    files = read(servers, tmp_path / "t", deadLetterTable=f"{tmp_path}/t__dlq", **decode)
+    counts = sorted((file["is_dead"], file["row_count"]) for file in files)
+    assert counts == [(False, 50), (True, 1)]
+    (good,) = (file for file in files if not file["is_dead"])
+    names = pa.ipc.read_schema(pa.py_buffer(good["schema"])).names
+    assert "value" in names and not {"_error", "_raw"} & set(names)

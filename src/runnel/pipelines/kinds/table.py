@@ -29,6 +29,15 @@ _KEEPS_STATE: Final = re.compile(
     re.MULTILINE,
 )
 
+_LITERALS: Final = re.compile(
+    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL
+)
+_STATE_WORDS: Final = re.compile(
+    r"\b(?:group\s+by|distinct|join|order\s+by|sort\s+by|limit\s+\d|over\s*\(|(?:count|count_if|sum|avg|mean"
+    r"|min|max|min_by|max_by|first|last|any_value|collect_list|collect_set|approx_count_distinct)\s*\()",
+    re.IGNORECASE,
+)
+
 TEMPLATE = """\
 # A pipeline: `runnel pipeline run NAME` takes what the topic has and goes on where it stopped.
 name: NAME
@@ -83,17 +92,17 @@ def check(spec: Spec) -> Iterator[Problem]:
     if not (spec.to.table or spec.to.topic):
         yield Problem("to", "to.table is missing: a folder such as lake/orders")
     if spec.options.flag("evolve"):
-        if spec.decode.format not in ("json", "avro"):
-            yield Problem("options.evolve", "evolve needs decode.format json or avro")
-        if spec.decode.nested:
-            yield Problem("decode.nested", "with evolve every field is a column: leave out nested")
-        if spec.to.topic:
-            yield Problem("options.evolve", "a topic has no columns to add: evolve is for tables")
+        yield from _check_evolving(spec)
     elif spec.decode.format == "json" and not spec.decode.schema:
         yield Problem(
             "decode.format",
             "decode.schema is missing, such as 'id BIGINT, name STRING'; or set options.evolve:"
             " true to have it found out",
+        )
+    if "/" in spec.decode.dead_letters and _puts_aside(spec) and way(spec) == STATEFUL:
+        yield Problem(
+            "decode.dead_letters",
+            "decode.dead_letters: those of this pipeline go to a topic, whose name has no '/'",
         )
     for text in spec.to.partition_by:
         try:
@@ -102,8 +111,27 @@ def check(spec: Spec) -> Iterator[Problem]:
             yield Problem("to.partition_by", f"to.partition_by: {error}")
 
 
+def _check_evolving(spec: Spec) -> Iterator[Problem]:
+    if spec.decode.format not in ("json", "avro"):
+        yield Problem("options.evolve", "evolve needs decode.format json or avro")
+    if spec.decode.nested:
+        yield Problem("decode.nested", "with evolve every field is a column: leave out nested")
+    if spec.to.topic:
+        yield Problem("options.evolve", "a topic has no columns to add: evolve is for tables")
+
+
 def way(spec: Spec) -> str:
-    """By the file alone; a transform may turn out to keep state."""
+    """By the file alone. Whether SQL keeps state is told by its words; of Python nothing is known.
+
+    `build` asks Spark instead.
+    """
+    found = _way_unless_stateful(spec)
+    if found != ROWS or spec.options.flag("evolve"):  # which sees each batch alone
+        return found
+    return STATEFUL if _STATE_WORDS.search(_LITERALS.sub(" ", spec.transform.sql)) else ROWS
+
+
+def _way_unless_stateful(spec: Spec) -> str:
     has_transform = spec.transform.sql or spec.transform.python
     if spec.to.topic or spec.to.mode != "append":
         return STATEFUL
@@ -111,7 +139,7 @@ def way(spec: Spec) -> str:
         return ROWS
     plain = partitioning.is_plain(spec.to.partition_by)
     skips = spec.decode.format and spec.decode.bad_records == "skip"
-    is_simple = plain and not skips and not (_puts_aside(spec) and dead_letters.to_topic(spec))
+    is_simple = plain and not skips and not (_puts_aside(spec) and dead_letters.named_topic(spec))
     return DIRECT if is_simple else ROWS
 
 
@@ -120,7 +148,7 @@ def _puts_aside(spec: Spec) -> bool:
 
 
 def build(run: Run) -> Flow:
-    chosen = way(run.spec)
+    chosen = _way_unless_stateful(run.spec)
     if chosen == DIRECT:
         return _kept_up(run, _direct(run))
     if chosen == ROWS:

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from runnel.arrow.decoders import decoded_fields
 from runnel.arrow.decoding import Decoding
 from runnel.arrow.errors import OptionError
 from runnel.arrow.ranges import COLUMNS, Range, Scan
@@ -73,18 +74,17 @@ class DirectReader(StreamReader):
     """Plans as any stream of topics does; its tasks write instead of handing records on."""
 
     def __init__(
-        self, options: SourceOptions, scan: Scan, lake: LakeOptions, wanted: tuple[str, ...]
+        self, options: SourceOptions, scan: Scan, lake: LakeOptions, rows: StructType
     ) -> None:
         super().__init__(options, scan)
         self._lake = lake
-        self._wanted = wanted
+        self._rows = rows  # of the table: the scan has more where bad records are put aside
         self._to: Destination | None = None
         self._dead: Destination | None = None
 
     def partitions(self, start: OffsetDict, end: OffsetDict) -> list[InputPartition]:
         if self._to is None:  # once: who changes the table meanwhile is found out by the commit
-            rows = table_schema.of_rows(spark_schema(self._wanted, self._scan.decode))
-            self._to = open_table(self._lake).destination(rows)
+            self._to = open_table(self._lake).destination(table_schema.of_rows(self._rows))
             letters = lake_options.dead_letters(self._lake)
             if letters is not None:
                 columns = table_schema.of_rows(dead_rows.schema())
@@ -105,7 +105,7 @@ class DirectReader(StreamReader):
             if written:
                 yield _as_rows(attempt.id, written, partition.to.schema)
             return
-        apart = dead_rows.Apart(self._wanted, task.batch)
+        apart = dead_rows.Apart(tuple(self._rows.names), task.batch)
         written = write_all(files, apart.good(batches))
         if written:
             yield _as_rows(attempt.id, written, partition.to.schema)
@@ -121,11 +121,13 @@ def direct_reader(options: Mapping[str, str]) -> DirectReader:
     lake = lake_options.parse(of_table)
     source = stream_options(of_source)
     decode = decoding_of(source)
-    wanted = tuple(spark_schema(_columns(options, decode) or all_columns(source), decode).names)
+    rows = spark_schema(_columns(options, decode) or all_columns(source), decode)
+    wanted = tuple(rows.names)
     if lake.dead_letter_table is not None:
         if decode is None:
             raise OptionError("deadLetterTable needs decode: without it nothing can be wrong")
         decode = replace(decode, bad_records="null", dead_letter_topic=None)
+        decoded_fields(decode)  # refuses fields that are named as what is added here
     columns = wanted if lake.dead_letter_table is None else dead_rows.scanned(wanted)
     scan = Scan(
         client=source.client,
@@ -137,7 +139,7 @@ def direct_reader(options: Mapping[str, str]) -> DirectReader:
         path=source.path,
         decode=decode,
     )
-    return DirectReader(source, scan, lake, wanted)
+    return DirectReader(source, scan, lake, rows)
 
 
 def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
