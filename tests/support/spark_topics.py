@@ -1,5 +1,6 @@
 """Topics with known records, for tests of reading them as rows; no Spark in here."""
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ from confluent_kafka import Producer
 
 from runnel.arrow.ranges import COLUMNS, Range, Scan
 from runnel.arrow.scan import read
-from runnel.client.admin import create_topic
+from runnel.client.admin import create_topic, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.sending import Sender
 from runnel.native.columns import Record
@@ -19,6 +20,7 @@ from runnel.wire.messages.delete_records import (
 )
 
 T0_MS = 1_700_000_000_000
+GONE_S = 30.0
 
 
 def make_topic(
@@ -26,6 +28,16 @@ def make_topic(
 ) -> None:
     with Cluster(addresses_of(bootstrap)) as cluster:
         create_topic(cluster, name, partitions, 1, dict(configs or {}))
+
+
+def remove_topic(bootstrap: str, name: str) -> None:
+    """Until every request finds it so: Kafka says that it is deleted before that."""
+    with Cluster(addresses_of(bootstrap)) as cluster:
+        delete_topic(cluster, name)
+        deadline = time.monotonic() + GONE_S
+        while not cluster.metadata([name]).topics[0].error_code:
+            assert time.monotonic() < deadline, f"{name} is still there"
+            time.sleep(0.05)
 
 
 def delete_records(cluster: Cluster, topic: str, before: Mapping[int, int]) -> None:

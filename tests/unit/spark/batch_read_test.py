@@ -1,6 +1,5 @@
 """A batch read without Spark: which offsets it comes to, and what it says of those not there."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,6 @@ from pyspark.sql.types import (
 from runnel.arrow import connections
 from runnel.arrow.errors import OptionError, SourceError
 from runnel.arrow.losses import DataLossError
-from runnel.client.admin import delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.native.columns import Record
 from tests.support.spark_brokers import Broker, spark_broker
@@ -27,6 +25,7 @@ from tests.support.spark_topics import (
     delete_records,
     make_topic,
     numbered,
+    remove_topic,
     send,
     send_in_transaction,
 )
@@ -213,9 +212,6 @@ def test_headers_are_there_if_asked_for(servers: str) -> None:
 
 def test_a_topic_deleted_between_is_gone(servers: str) -> None:
     make_topic(servers, "short-lived")
-    with Cluster(addresses_of(servers)) as cluster:
-        delete_topic(cluster, "short-lived")
-        while not cluster.metadata(["short-lived"]).topics[0].error_code:
-            time.sleep(0.05)  # Kafka says that it is deleted before every request finds it so
+    remove_topic(servers, "short-lived")
     with pytest.raises(SourceError, match="there is no topic short-lived"):
         batch_reader(servers, {"subscribe": "short-lived"}).partitions()

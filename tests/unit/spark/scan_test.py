@@ -15,7 +15,6 @@ from runnel.arrow.losses import DataLossError, ReadError
 from runnel.arrow.ranges import COLUMNS, Range
 from runnel.arrow.rows import BATCH_ROWS, arrow_schema
 from runnel.arrow.scan import read
-from runnel.client.admin import create_topic, delete_topic
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.raw import WireClient
 from runnel.native.columns import Record
@@ -26,6 +25,7 @@ from tests.support.spark_topics import (
     T0_MS,
     make_topic,
     numbered,
+    remove_topic,
     rows_of,
     scan_of,
     send,
@@ -215,9 +215,8 @@ def test_an_end_beyond_the_partition_is_a_loss_after_a_while(servers: str) -> No
 
 
 def test_a_topic_that_was_deleted_is_a_loss(servers: str) -> None:
-    with Cluster(addresses_of(servers)) as cluster:
-        create_topic(cluster, "gone", 1, 1, {})
-        delete_topic(cluster, "gone")
+    make_topic(servers, "gone")
+    remove_topic(servers, "gone")
     piece = Range("gone", 0, 0, 10)
     with pytest.raises(DataLossError, match="no such topic"):
         values(servers, piece, poll_timeout_ms=300)
@@ -234,7 +233,7 @@ def test_a_topic_made_anew_is_a_loss(servers: str) -> None:
     make_topic(servers, "anew")
     with Cluster(addresses_of(servers)) as cluster:
         was = cluster.topic("anew").topic_id
-        delete_topic(cluster, "anew")
+    remove_topic(servers, "anew")
     make_topic(servers, "anew")
     send(servers, "anew", numbered(10))
     piece = Range("anew", 0, 0, 10, topic_id=was)

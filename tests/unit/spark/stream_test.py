@@ -13,14 +13,14 @@ from confluent_kafka import Consumer
 from runnel.arrow import connections
 from runnel.arrow.errors import GoneError, SourceError
 from runnel.arrow.losses import DataLossError
-from runnel.client.admin import add_partitions, delete_topic
+from runnel.client.admin import add_partitions
 from runnel.client.cluster import Cluster, addresses_of
 from runnel.client.group_offsets import committed_offsets
 from runnel.spark.reads.brokers import Brokers
 from runnel.types import TopicPartition
 from tests.support.spark_brokers import Broker, spark_broker
 from tests.support.spark_readers import Query
-from tests.support.spark_topics import delete_records, make_topic, numbered, send
+from tests.support.spark_topics import delete_records, make_topic, numbered, remove_topic, send
 
 Start = Callable[..., Query]
 
@@ -292,8 +292,7 @@ def test_new_partitions_are_read_from_their_beginning(servers: str, start: Start
 
 
 def made_anew(servers: str, topic: str, records: int) -> None:
-    with Cluster(addresses_of(servers)) as cluster:
-        delete_topic(cluster, topic)
+    remove_topic(servers, topic)
     make_topic(servers, topic)
     send(servers, topic, numbered(records))
 
@@ -352,8 +351,7 @@ def test_a_planned_batch_of_a_topic_that_is_gone(servers: str, start: Start, fai
     assert query.plan()
     planned = query.planned
     query.stop()
-    with Cluster(addresses_of(servers)) as cluster:
-        delete_topic(cluster, topic)
+    remove_topic(servers, topic)
     again = start(topic, **options)
     again.start, again.planned = planned[0] if planned else None, planned
     if fails:
@@ -381,8 +379,7 @@ def test_a_planned_batch_goes_on_without_a_new_topic_that_is_gone(
     for topic in ("came-a", "came-b"):
         send(servers, topic, numbered(2))
     assert query.plan()
-    with Cluster(addresses_of(servers)) as cluster:
-        delete_topic(cluster, "came-b")
+    remove_topic(servers, "came-b")
     again = start("", **options)
     again.start, again.planned = query.start, query.planned
     assert [(row["topic"], row["offset"]) for row in again.run()] == [("came-a", 5), ("came-a", 6)]
@@ -458,8 +455,7 @@ def test_a_topic_that_is_gone_is_a_loss(servers: str, start: Start) -> None:
     lenient = start("gone", queryId="gone-2", startingOffsets="earliest", failOnDataLoss="false")
     assert not query.plan()
     assert not lenient.plan()
-    with Cluster(addresses_of(servers)) as cluster:
-        delete_topic(cluster, "gone")
+    remove_topic(servers, "gone")
     with pytest.raises(DataLossError, match="gone-0 have been deleted"):
         query.plan()
     assert lenient.everything() == []
