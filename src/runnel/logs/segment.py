@@ -250,11 +250,10 @@ class Segment:
 
     def _block_of(self, offset: int) -> Block:
         query = "SELECT data FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
-        try:
-            (data,) = self._database.execute(query, (offset,)).fetchone()
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
-        return self._block(data)
+        row = next(self._asked(query, (offset,)), None)
+        if row is None:
+            raise self._damaged(ValueError(f"no block has offset {offset}"))
+        return self._block(row[0])
 
     def _block(self, data: bytes) -> Block:
         try:

@@ -9,7 +9,8 @@ catalogs read as well; with them `table` is a name such as `raw.orders` in that 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -137,9 +138,11 @@ class IcebergLakeTable:
     ) -> None:
         from pyiceberg.exceptions import CommitFailedException
 
+        fitting = _kept_by_iceberg(rows)
+        commit = partial(self._commit, fitting, files, query, batch, overwrite=overwrite)
         for attempt in range(_TRIES):
             try:
-                self._try(_kept_by_iceberg(rows), files, query, batch, overwrite=overwrite)
+                self._with_bounds_or_without(commit, files)
                 return
             except CommitFailedException as error:
                 if attempt == _TRIES - 1:
@@ -155,22 +158,16 @@ class IcebergLakeTable:
                         f" somebody else; is the same query running twice?"
                     ) from error
 
-    def _try(
-        self,
-        rows: "pa.Schema",
-        files: Sequence[WrittenFile],
-        query: Query | None,
-        batch: int,
-        *,
-        overwrite: bool,
+    def _with_bounds_or_without(
+        self, commit: Callable[[], None], files: Sequence[WrittenFile]
     ) -> None:
         try:
-            self._commit(rows, files, query, batch, overwrite=overwrite)
+            commit()
         except (OverflowError, ValueError):  # of a bound, which pyiceberg takes from the files
             paths = [str(self.data / file.path) for file in files]
             if self._table is None or not iceberg_upkeep.leave_out_bounds(self._table, paths):
                 raise
-            self._commit(rows, files, query, batch, overwrite=overwrite)
+            commit()
 
     def _commit(
         self,
