@@ -18,12 +18,19 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.index}"
 
 
-class FileSlice(NamedTuple):
-    """Bytes that stay in their file until the kernel sends them: `size` bytes from `position`."""
+class FileSlice:
+    """Bytes that stay in their file until the kernel sends them: `size` bytes from `position`.
 
-    file: File
-    position: int
-    size: int
+    Never changed. A class and no tuple: several are made for each megabyte that is fetched, and a
+    named tuple is made by interpreted code, wherever it is used.
+    """
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
 
     def read(self) -> bytes:
         """The copying way, for transports that cannot hand a file to the kernel."""

@@ -224,7 +224,9 @@ class Dispatch:
             _REPLY_HEADER.pack_into(out, 0, len(out) - 4, correlation_id)
             return [out]
         parts.append(last)
-        size = sum(part.size if isinstance(part, FileSlice) else len(part) for part in parts)
+        size = 0
+        for part in parts:
+            size += part.size if isinstance(part, FileSlice) else len(part)
         _REPLY_HEADER.pack_into(out, 0, size - 4, correlation_id)
         return parts
 

@@ -44,6 +44,7 @@ class SocketTransport:
         "_received",
         "_sendfile",
         "_sends_cold",
+        "_slice_sent",
         "_stuck_sweeps",
         "_taken",
         "_unsent",
@@ -84,6 +85,7 @@ class SocketTransport:
         self._sendfile = sendfile
         self._unsent: deque[Part] = deque()
         self._unsent_bytes = 0
+        self._slice_sent = 0  # of the slice that is next
         self._waits_to_write = False
         self._warmed_to = 0  # the position up to which the slice that is next was warmed
         self._is_warming = False
@@ -173,19 +175,19 @@ class SocketTransport:
                         return
                     if size_max > turn_bytes:
                         size_max = turn_bytes
-                    sent, size = self._send_slice(part, size_max), part.size
-                    rest: Part = FileSlice(part.file, part.position + sent, size - sent)
+                    sent = self._send_slice(part, size_max)
                     turn_bytes -= sent
+                    self._slice_sent += sent
+                    is_whole = self._slice_sent == part.size
                 else:
                     sent = self.sock.send(part, socket.MSG_MORE if len(unsent) > 1 else 0)
-                    size = len(part)
-                    rest = memoryview(part)[sent:]
+                    is_whole = sent == len(part)
+                    if not is_whole:
+                        unsent[0] = memoryview(part)[sent:]
                 self._unsent_bytes -= sent
-                if sent == size:
+                if is_whole:
                     unsent.popleft()
-                    self._warmed_to = 0
-                else:
-                    unsent[0] = rest
+                    self._slice_sent = self._warmed_to = 0
         except BlockingIOError:
             self._wait_to_write()
             return
@@ -200,21 +202,22 @@ class SocketTransport:
 
     def _warm_bytes(self, part: FileSlice) -> int:
         """How much of the slice can be sent now without waiting for the disk."""
-        position = part.position
+        position = part.position + self._slice_sent
         if position < self._warmed_to:
             return self._warmed_to - position
-        size = min(part.size, TURN_BYTES_MAX)
+        size = min(part.size - self._slice_sent, TURN_BYTES_MAX)
         if not part.file.is_cached(position, size):
             return 0
         self._warmed_to = position + size  # the socket takes it in bits: it is asked once
         return size
 
     def _warm(self, part: FileSlice) -> None:
-        size = min(part.size, self._courtesy.cold_bytes())
+        position = part.position + self._slice_sent
+        size = min(part.size - self._slice_sent, self._courtesy.cold_bytes())
         self._wait_no_more()
         self._is_warming = self._sends_cold = True
-        self._warmed_to = part.position + size
-        self._warming.request(self, FileSlice(part.file, part.position, size))
+        self._warmed_to = position + size
+        self._warming.request(self, FileSlice(part.file, position, size))
 
     def warmed(self, error: OSError | None) -> None:
         if self.fd < 0:
@@ -228,12 +231,13 @@ class SocketTransport:
             self.connection.sent(self._unsent_bytes)
 
     def _send_slice(self, part: FileSlice, size_max: int) -> int:
+        position = part.position + self._slice_sent
         if self._sendfile and (in_fd := part.file.fileno()) >= 0:
-            sent = os.sendfile(self.fd, in_fd, part.position, size_max)
+            sent = os.sendfile(self.fd, in_fd, position, size_max)
         else:
-            sent = self.sock.send(part.file.read_at(part.position, min(size_max, COPY_CHUNK_BYTES)))
+            sent = self.sock.send(part.file.read_at(position, min(size_max, COPY_CHUNK_BYTES)))
         if sent == 0:
-            raise OSError(0, f"{part.file.path} ends before the slice at {part.position}")
+            raise OSError(0, f"{part.file.path} ends before the slice at {position}")
         return sent
 
     def _wait_no_more(self) -> None:

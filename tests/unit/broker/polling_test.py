@@ -1,4 +1,4 @@
-"""Goal: the loop looks for the next request only while one client sends one at a time, closely.
+"""Goal: the loop looks for the next request only while one client or two send closely, one by one.
 
 Method: a loop that only keeps what is to be called soon, and a clock that the test sets.
 """
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runnel.broker import polling as polling_module
-from runnel.broker.polling import IN_A_ROW, SMALL_BYTES_MAX, BusyPolling
+from runnel.broker.polling import LOST_BY_ONE, SMALL_BYTES_MAX, TRUST_MAX, TRUSTED, BusyPolling
 from runnel.wire.hot import COMPILED
 
 pytestmark = pytest.mark.skipif(COMPILED, reason="the clock of compiled code cannot be set")
@@ -48,30 +48,53 @@ class Bench:
         loop: Any = self.loop
         self.polling = BusyPolling(loop, for_us)
 
-    def requests(self, count: int, *, apart_s: float = CLOSE_S, size: int = 200) -> None:
-        for _ in range(count):
+    def requests(
+        self, count: int, *, apart_s: float = CLOSE_S, size: int = 200, clients: int = 1
+    ) -> None:
+        for number in range(count):
             self.time.now_s += apart_s
             self.loop.turn()
-            self.polling.received(5, size)
+            self.polling.received(5 + number % clients, size)
+
+    def late(self) -> None:
+        """Nothing came in time."""
+        self.time.now_s += FOR_US / 1e6 + 1e-6
+        self.loop.turn()
 
     @property
     def is_awake(self) -> bool:
         return bool(self.loop.soon)
 
 
-def test_close_requests_of_one_client_keep_the_loop_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("clients", [1, 2])
+def test_close_requests_of_few_clients_keep_the_loop_awake(
+    monkeypatch: pytest.MonkeyPatch, clients: int
+) -> None:
+    """Two: a producer, and the consumer that gets what it sent."""
     bench = Bench(monkeypatch)
-    bench.requests(IN_A_ROW)
+    bench.requests(clients, clients=clients)  # it does not know them yet
+    bench.requests(TRUSTED - 1, clients=clients)
     assert not bench.is_awake
+    bench.requests(1, clients=clients)
+    assert bench.is_awake
+    bench.requests(100, clients=clients)
+    assert bench.is_awake
+    bench.late()
+    assert not bench.is_awake, "the next one did not come in time"
+
+
+def test_a_client_that_is_late_now_and_then_is_still_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(monkeypatch)
+    bench.requests(1 + TRUST_MAX)
+    bench.late()
     bench.requests(1)
     assert bench.is_awake
-    bench.requests(100)
-    assert bench.is_awake
-    bench.time.now_s += FOR_US / 1e6 + 1e-6
-    bench.loop.turn()
-    assert not bench.is_awake, "the next one did not come in time"
-    bench.requests(IN_A_ROW)
-    assert not bench.is_awake, "it has to begin anew"
+    for _ in range(TRUST_MAX // LOST_BY_ONE):
+        bench.late()
+        bench.requests(1)
+    assert not bench.is_awake, "it is late every time"
 
 
 @pytest.mark.parametrize("apart_s", [0.0003, 0.002, 1.0])
@@ -93,7 +116,7 @@ def test_many_clients_let_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch)
     for number in range(100):
         bench.time.now_s += 10e-6
-        bench.polling.received(number % 2, 200)
+        bench.polling.received(number % 3, 200)
     assert not bench.is_awake
 
 
