@@ -36,6 +36,8 @@ class Served(Protocol):
 
     @property
     def handle(self) -> Handle: ...
+    @property
+    def wake_few(self) -> Callable[[], None]: ...
 
 
 @dataclass
@@ -126,7 +128,7 @@ class ServerEnd:
         self._worked_s = 0.0
         self.connection = Connection(
             broker.handle, self, broker.buffers, listener="PLAINTEXT", host=host,
-            frame_bytes_max=4 << 20,
+            frame_bytes_max=4 << 20, before_replies=broker.wake_few,
         )  # fmt: skip
 
     def arrive(self, data: bytes) -> None:

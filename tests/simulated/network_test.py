@@ -30,6 +30,9 @@ class Echo:
     def handle(self) -> Handle:
         return self._answer
 
+    def wake_few(self) -> None:
+        """Nobody waits."""
+
     def _answer(self, connection: Connection, frame: memoryview) -> Reply:
         self.frames.append(bytes(frame))
         return [bytearray(len(frame).to_bytes(4, "big") + bytes(frame))]

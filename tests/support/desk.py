@@ -56,6 +56,7 @@ class Desk:
             listener="PLAINTEXT",
             host="desk",
             frame_bytes_max=1 << 27,
+            before_replies=self.broker.wake_few,
         )
 
     async def restart(self) -> None:

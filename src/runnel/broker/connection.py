@@ -105,6 +105,7 @@ class Connection:
     """Owned by its transport, lives on the loop's thread."""
 
     __slots__ = (
+        "_before_replies",
         "_blocked",
         "_buffers",
         "_end",
@@ -139,8 +140,10 @@ class Connection:
         host: str,
         frame_bytes_max: int,
         in_flight_max: int = 5,
+        before_replies: Callable[[], None] = lambda: None,
     ) -> None:
         self._handle = handle
+        self._before_replies = before_replies  # what they tell of may be somebody else's news, too
         self._outlet = outlet
         self._buffers = buffers
         self._in_flight_max = in_flight_max
@@ -373,6 +376,7 @@ class Connection:
             self._outlet.resume_reading()
 
     def _flush_replies(self) -> None:
+        self._before_replies()
         replies = self._replies
         self._replies = []
         if self._outlet.send(replies) > UNSENT_BYTES_MAX:

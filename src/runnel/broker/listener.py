@@ -149,6 +149,7 @@ class Listener:
             host=host,
             frame_bytes_max=self._broker.settings.socket_request_max_bytes,
             in_flight_max=self._broker.settings.max_in_flight_requests,
+            before_replies=self._broker.wake_few,
         )
         connection.active_tick = connection.frame_tick = self._tick
         self._transports[transport] = None
@@ -196,6 +197,7 @@ class Listener:
     def _sweep(self) -> None:
         self._schedule_sweep()
         self._tick += 1
+        self._broker.warming.look_again()
         for transport in list(self._transports):
             if transport.gets_on(self._tick):
                 continue

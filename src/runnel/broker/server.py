@@ -90,6 +90,7 @@ class Broker:
         logs.cordoned = settings.cordoned_log_dirs
         self._opened = opened
         self._waiting = Waiting(asyncio.get_running_loop())
+        self.wake_few = self._waiting.wake_few
         self._gathering = Gathering(asyncio.get_running_loop())
         self._flusher = Flusher(ports.workers, self.metrics)
         self.warming = Warming(ports.workers, self.metrics, Courtesy(ports.clock, self.metrics))

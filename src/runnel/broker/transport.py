@@ -23,7 +23,7 @@ from runnel.broker.complaints import tell_closed
 from runnel.broker.connection import Connection, Part
 from runnel.broker.courtesy import TURN_BYTES_MAX
 from runnel.broker.polling import BusyPolling
-from runnel.broker.warming import Warming
+from runnel.broker.warming import FOUND_MAX, Warming
 from runnel.types import FileSlice
 
 _INT: Final = Struct("i")
@@ -37,6 +37,7 @@ class SocketTransport:
 
     __slots__ = (
         "_courtesy",
+        "_found",
         "_is_warming",
         "_on_closed",
         "_polling",
@@ -82,6 +83,7 @@ class SocketTransport:
         self._warming = warming
         self._polling = polling
         self._courtesy = warming.courtesy
+        self._found = warming.found
         self._sendfile = sendfile
         self._unsent: deque[Part] = deque()
         self._unsent_bytes = 0
@@ -206,8 +208,12 @@ class SocketTransport:
         if position < self._warmed_to:
             return self._warmed_to - position
         size = min(part.size - self._slice_sent, TURN_BYTES_MAX)
-        if not part.file.is_cached(position, size):
-            return 0
+        key = (id(part.file), position, size)
+        if key not in self._found:
+            if not part.file.is_cached(position, size):
+                return 0
+            if len(self._found) < FOUND_MAX:
+                self._found.add(key)
         self._warmed_to = position + size  # the socket takes it in bits: it is asked once
         return size
 

@@ -6,7 +6,8 @@ told when they are warm. Rules:
     bounded by the connections, and no reader of much is ahead of one of little for long;
   - at most `AT_ONCE` are read at a time, and as many by `read`, so that the threads of a flush
     are never all taken;
-  - what was warmed is sent unasked: asking again could go on forever where memory is short.
+  - what was warmed is sent unasked: asking again could go on forever where memory is short;
+  - what somebody found in memory is not asked for again within the second: many read the same.
 
 The kernel is asked to read, and looked after every millisecond or two: a thread that waits for the
 disk would take the interpreter from the loop in the middle of somebody's produce. Only what has not
@@ -25,6 +26,7 @@ from runnel.types import FileSlice
 
 AT_ONCE: Final = 2
 LOOKS_MAX: Final = 50
+FOUND_MAX: Final = 4096
 
 
 class Sender(Protocol):
@@ -37,7 +39,7 @@ class Sender(Protocol):
 class Warming:
     """Owned by the broker; `AT_ONCE` tasks of `run` are started and stopped with it."""
 
-    __slots__ = ("_metrics", "_reading", "_requested", "_wanted", "_workers", "courtesy")
+    __slots__ = ("_metrics", "_reading", "_requested", "_wanted", "_workers", "courtesy", "found")
 
     def __init__(self, workers: Workers, metrics: Metrics, courtesy: Courtesy) -> None:
         self._workers = workers
@@ -46,6 +48,13 @@ class Warming:
         self._wanted: dict[Sender, FileSlice] = {}
         self._requested = asyncio.Event()
         self._reading = asyncio.Semaphore(AT_ONCE)
+        # Identity of the file, position, size. That another file may come to have the identity of
+        # one that is gone, within the second, is a risk of one wait for a disk.
+        self.found: set[tuple[int, int, int]] = set()
+
+    def look_again(self) -> None:
+        """Once a second: memory is taken away from what nobody uses, though not so soon."""
+        self.found.clear()
 
     def request(self, sender: Sender, cold: FileSlice) -> None:
         """`sender.warmed` is called once, unless it is forgotten before its turn comes."""

@@ -9,6 +9,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from random import Random
 from struct import pack
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,10 @@ from runnel.broker.courtesy import Courtesy
 from runnel.broker.listener import Listener
 from runnel.broker.polling import BusyPolling
 from runnel.broker.quotas import Quotas, Windows
+from runnel.broker.warming import Warming
 from runnel.cluster.values import ClientQuota
 from runnel.metrics import Metrics
+from tests.simulated.loop import SimWorkers
 from tests.support.stores import ManualClock
 
 
@@ -90,6 +93,7 @@ def listener_on(sock: ListeningSocket, creation_rate: int = 10) -> tuple[Listene
         buffers=None,
         metrics=None,
         quotas=Quotas(Windows()),
+        wake_few=lambda: None,
     )
     given: Any = (loop, "PLAINTEXT", sock, broker, None)
     listener = Listener(*given)
@@ -162,7 +166,8 @@ class Peer:
             buffers=buffers,
             metrics=metrics,
             handle=self._handle,
-            warming=SimpleNamespace(courtesy=Courtesy(ManualClock(), metrics)),
+            wake_few=lambda: None,
+            warming=Warming(SimWorkers(Random(0)), metrics, Courtesy(ManualClock(), metrics)),
             quotas=Quotas(Windows()),
             clock=ManualClock(),
         )

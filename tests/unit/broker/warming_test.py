@@ -48,6 +48,7 @@ class ColdFile:
     def __init__(self, data: bytes, error: OSError | None = None) -> None:
         self.data = data
         self.asked: list[range] = []
+        self.looks = 0
         self.reads_ahead = False
         self.warmings: list[range] = []
         self.is_forgetful = False  # it calls all cold that it is asked about
@@ -57,6 +58,7 @@ class ColdFile:
         return -1
 
     def is_cached(self, position: int, size: int) -> bool:
+        self.looks += 1
         return not self.is_forgetful and self._is_warm(position, size)
 
     def _is_warm(self, position: int, size: int) -> bool:
@@ -217,6 +219,26 @@ def test_others_are_served_meanwhile() -> None:
         other, theirs = desk.connect()
         assert other.send([bytearray(b"reply")]) == 0
         assert received_so_far(theirs) == b"reply"
+
+    at_desk(test)
+
+
+def test_many_readers_of_the_same_look_once_a_second() -> None:
+    file = ColdFile(records(100_000))
+    file.warm(0, 100_000)
+
+    async def test(desk: Desk) -> None:
+        for _ in range(5):
+            transport, theirs = desk.connect()
+            transport.send([file.slice()])
+            assert await receive(theirs, 100_000) == file.data
+        assert file.looks == 1
+        desk.warming.look_again()
+        file.is_forgetful = True
+        cold, _ = desk.connect()
+        cold.send([file.slice()])
+        await settle()
+        assert desk.workers.begun == 1, "it went cold meanwhile"
 
     at_desk(test)
 

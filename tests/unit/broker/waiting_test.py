@@ -1,0 +1,104 @@
+"""Goal: who waits is woken before the replies of those who moved something, if they are few.
+
+Method: a Waiting on a loop that only keeps what is to be called; requests that note when they are
+tried.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runnel.broker.waiting import FEW, Parked, Waiting
+from runnel.types import Waitable
+
+
+class Loop:
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], None]] = []
+
+    def time(self) -> float:
+        return 1.0
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def call_at(self, when_s: float, callback: Callable[..., None], *args: object) -> None:
+        """No deadline comes in these tests."""
+
+    def turn(self) -> None:
+        due, self.soon = self.soon, []
+        for callback in due:
+            callback()
+
+
+class Room:
+    def __init__(self) -> None:
+        self.loop = Loop()
+        loop: Any = self.loop
+        self.waiting = Waiting(loop)
+        self.answered: list[str] = []
+
+    def park(self, name: str, on: Waitable, *, answer: str | None = "yes") -> None:
+        self.waiting.park(
+            Parked([on], 1000, lambda final: answer), lambda _: self.answered.append(name)
+        )
+
+
+def test_few_are_woken_before_the_replies_leave() -> None:
+    room, partition = Room(), Waitable()
+    for number in range(FEW):
+        room.park(str(number), partition)
+    room.waiting.moved(partition)
+    assert room.answered == [], "fifty appends make them plan once"
+    room.waiting.wake_few()
+    assert room.answered == ["0", "1"]
+    room.loop.turn()
+    assert room.answered == ["0", "1"]
+
+
+@pytest.mark.parametrize("in_partitions", [1, 3])
+def test_many_are_woken_after_them(in_partitions: int) -> None:
+    """A producer does not wait until all of its consumers are served."""
+    room, partitions = Room(), [Waitable() for _ in range(in_partitions)]
+    for number in range(FEW + 1):
+        room.park(str(number), partitions[number % in_partitions])
+    for partition in partitions:
+        room.waiting.moved(partition)
+    room.waiting.wake_few()
+    assert room.answered == []
+    room.loop.turn()
+    assert sorted(room.answered) == ["0", "1", "2"]
+
+
+def test_what_a_waking_moves_wakes_others_in_the_next_round() -> None:
+    """However long the chain, it is not as deep as it is long."""
+    room, partitions = Room(), [Waitable() for _ in range(5)]
+
+    def answer_and_move(number: int) -> Callable[[object], None]:
+        def answered(_: object) -> None:
+            room.answered.append(str(number))
+            if number + 1 < len(partitions):
+                room.waiting.moved(partitions[number + 1])
+                room.waiting.wake_few()
+
+        return answered
+
+    for number, partition in enumerate(partitions):
+        parked = Parked[str]([partition], 1000, lambda final: "yes")
+        room.waiting.park(parked, answer_and_move(number))
+    room.waiting.moved(partitions[0])
+    room.waiting.wake_few()
+    for turns in range(1, 5):
+        assert len(room.answered) == turns
+        room.loop.turn()
+    assert room.answered == ["0", "1", "2", "3", "4"]
+
+
+def test_who_is_not_satisfied_waits_on() -> None:
+    room, partition = Room(), Waitable()
+    room.park("more", partition, answer=None)
+    room.waiting.moved(partition)
+    room.waiting.wake_few()
+    assert room.answered == []
+    assert room.waiting.parked_count() == 1
