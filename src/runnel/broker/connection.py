@@ -376,7 +376,12 @@ class Connection:
             self._outlet.resume_reading()
 
     def _flush_replies(self) -> None:
+        """Never while frames are cut: who is woken may be this peer, which then goes on itself."""
         self._before_replies()
+        if self._replies:
+            self._send_replies()
+
+    def _send_replies(self) -> None:
         replies = self._replies
         self._replies = []
         if self._outlet.send(replies) > UNSENT_BYTES_MAX:
@@ -402,7 +407,7 @@ class Connection:
         """End it for a stated reason; what earlier requests are due is still sent."""
         if not self.mute & Mute.CLOSED:
             if self._replies:
-                self._flush_replies()
+                self._send_replies()
             self._outlet.close(reason)
 
     def closed(self) -> None:

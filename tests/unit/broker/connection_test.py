@@ -35,9 +35,22 @@ class Wire:
         self.soon: list[Callable[[], None]] = []
         self.buffers = buffers or ReceiveBuffers(1 << 30)
         self.left = b""
+        self.before_replies: Callable[[], None] = lambda: None
         self.connection = Connection(
-            self.handle, self, self.buffers, listener="L", host="h", frame_bytes_max=1 << 20
+            self.handle,
+            self,
+            self.buffers,
+            listener="L",
+            host="h",
+            frame_bytes_max=1 << 20,
+            before_replies=lambda: self.before_replies(),
         )
+
+    def settle_next(self) -> None:
+        """As if what had moved were what the oldest parked request waits for."""
+        pending = next((each for each in self.pending if not each.settled), None)
+        if pending is not None:
+            pending.settle([b"woken"])
 
     def handle(self, connection: Connection, frame: memoryview) -> Reply:
         body = bytes(frame[8:])
@@ -134,6 +147,29 @@ def test_produces_follow_a_parked_produce_but_nothing_overtakes() -> None:
     assert wire.sent == []
     wire.pending[0].settle([b"one"])
     assert wire.sent == [b"one", b"two", b"three"]
+
+
+def test_who_is_woken_before_replies_leave_may_be_the_same_peer() -> None:
+    wire = Wire()
+    parked = [frame(b"park1", PRODUCE), frame(b"park2", PRODUCE), frame(b"after", FETCH)]
+    wire.feed(b"".join(parked))
+    wire.before_replies = wire.settle_next
+    wire.pending[0].settle([b"first"])
+    assert wire.sent == [b"first", b"woken", b"after"]
+    assert wire.handled == [b"park1", b"park2", b"after"]
+    assert wire.buffers.held_bytes == 0
+
+
+def test_an_end_in_the_middle_of_frames_wakes_nobody() -> None:
+    """It might be this peer itself, which would begin with the same frames again."""
+    wire = Wire()
+    wire.before_replies = wire.settle_next
+    data = b"".join(frame(body, PRODUCE) for body in (b"one", b"park", b"close", b"four"))
+    wire.feed(data[:5])
+    wire.feed(data[5:])
+    assert wire.handled == [b"one", b"park", b"close"]
+    assert wire.sent == [b"one"]
+    assert wire.closed_for == "asked to"
 
 
 def test_no_more_than_five_produces_are_outstanding() -> None:
