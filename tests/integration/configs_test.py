@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from confluent_kafka.admin._config import (
 from confluent_kafka.cimpl import NewTopic
 
 from runnel.client.raw import WireClient
+from tests.support.patience import eventually
 from tests.support.process import BrokerProcess, StartBroker
 
 TOPIC, BROKER = ConfigResource.Type.TOPIC, ConfigResource.Type.BROKER
@@ -53,13 +54,6 @@ def alter(admin: AdminClient, kind: Any, name: str, **configs: str | None) -> No
 def described(admin: AdminClient, kind: Any, name: str) -> dict[str, ConfigEntry]:  # noqa: ANN401  # as above
     found: dict[str, ConfigEntry] = settle(admin.describe_configs([ConfigResource(kind, name)]))
     return found
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture

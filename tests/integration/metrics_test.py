@@ -5,7 +5,6 @@ import signal
 import socket
 import time
 import urllib.error
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,19 +15,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from runnel.exporter.catalogue import COUNTER, METRICS, sample_names
 from runnel.testing import BrokerError, RunnelBroker
+from tests.support.patience import eventually
 from tests.support.process import BrokerProcess, StartBroker, serve_until_it_fails
 from tests.support.scraping import Scrape, get, scrape, until
 
 TOPIC = "orders"
 GROUP = 'the "best" \\ group'  # any text may be one
 PATIENCE_S = 20.0
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def exporter_of(broker: BrokerProcess) -> psutil.Process:

@@ -1,13 +1,13 @@
 """Transactions as confluent-kafka makes them: commit, abort, copy, zombies, time-outs, kill -9."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.patience import eventually
 from tests.support.process import BrokerProcess, StartBroker
 
 TIMEOUT_S = 30.0
@@ -77,13 +77,6 @@ def read(broker: BrokerProcess, *, isolation: str = "read_committed") -> list[st
         found.append(value.decode())
     consumer.close()
     return sorted(found)
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("durability", ["interval", "ack"])
