@@ -159,9 +159,11 @@ class Waiting:
         for waitable in moved:
             due.update(waitable.waiters)
         self._is_waking = True
-        for waiter in due:
-            waiter.try_now()
-        self._is_waking = False
+        try:
+            for waiter in due:
+                waiter.try_now()
+        finally:
+            self._is_waking = False
 
     def parked_count(self) -> int:
         return sum(map(len, self._deadlines.values()))

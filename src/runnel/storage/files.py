@@ -72,22 +72,23 @@ class OsFile:
         return self.read_at(position, size) if position + count >= self.size() else None
 
     def is_cached(self, position: int, size: int) -> bool:
-        """Looks at a byte near both ends, and at one of every `PROBE_EVERY_BYTES` between.
+        """Looks at a byte of every `PROBE_EVERY_BYTES`, and at both ends.
 
         The pages at the ends may have come with their other half, when somebody read what is before
-        or behind this; so it is the pages next to them that are looked at, if there are any.
+        or behind this; so the pages next to them are looked at too.
         """
         if not self._tells_cached:
             return True
         fd, last = self._fd, position + size - 1
-        if size > 2 * PAGE_BYTES:
-            position += PAGE_BYTES
-            last -= PAGE_BYTES
         try:
+            os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
             os.preadv(fd, _ONE_BYTE, last, _NOWAIT)
-            while position < last:
-                os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
-                position += PROBE_EVERY_BYTES
+            if size > 2 * PAGE_BYTES:
+                os.preadv(fd, _ONE_BYTE, last - PAGE_BYTES, _NOWAIT)
+                position += PAGE_BYTES
+                while position < last:
+                    os.preadv(fd, _ONE_BYTE, position, _NOWAIT)
+                    position += PROBE_EVERY_BYTES
         except BlockingIOError:
             return False
         except OSError as error:

@@ -169,6 +169,26 @@ def test_pages_that_came_with_the_neighbours_do_not_make_a_slice_warm(tmp_path: 
     assert file.is_cached(first, last + 1 - first)
 
 
+@pytest.mark.parametrize("cold_page", [10, 20])
+def test_a_cold_page_at_an_end_makes_a_slice_cold(tmp_path: Path, cold_page: int) -> None:
+    """As when another reader began one page later, or ended one page earlier."""
+    disk, path = OsDisk(), str(tmp_path / "a")
+    file = disk.open(path, create=True)
+    if not disk.tells_cached(path):
+        pytest.skip("the file system of the test does not tell what is cached")
+    write_all(file, 0, os.urandom(64 * PAGE_BYTES))
+    first, last = 10 * PAGE_BYTES + 100, 20 * PAGE_BYTES + 100
+
+    def lacks_an_end() -> bool:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        for page in range(10, 21):
+            if page != cold_page:
+                os.pread(file.fileno(), 1, page * PAGE_BYTES)
+        return not file.is_cached(first, last + 1 - first)
+
+    assert _is_cold(file, lacks_an_end)
+
+
 def _is_cold(file: File, look: Callable[[], bool]) -> bool:
     """Evict first, each time: to look makes the kernel read. Pages in use elsewhere stay."""
     for _ in range(100):
