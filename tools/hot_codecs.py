@@ -6,7 +6,9 @@ C is a load and a swap instead of a call. `setup.py` asks for the text when it b
 without a compiler the codecs are made of the same declarations in Python, at first use.
 
 For each message class a C struct with its fields is declared, from which the Python class then
-inherits (`wire/schema.py`), so that a message is made without a call of Python code.
+inherits (`wire/schema.py`), so that a message is made without a call of Python code. A handler that
+names the fields it gives makes one by `quick_...`, which compares names by their address: Python's
+own way through a dictionary and `__init__` takes five times as long.
 """
 
 import struct
@@ -37,7 +39,7 @@ from struct import error as struct_error, pack, unpack_from
 from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -46,7 +48,7 @@ from libc.string cimport memcpy
 from runnel.errors import WireError
 from runnel.wire.primitives import (
     VersionError, ensure_tag_count, ensure_text, read_bytes, read_uvarint, refuse_array,
-    refuse_null, refuse_size, skip_tags, write_uvarint,
+    refuse_null, refuse_size, skip_tags,
 )
 cdef extern from *:
     """
@@ -56,7 +58,16 @@ cdef extern from *:
     static PyObject *bare(PyTypeObject *type, PyObject *nothing) {{
         return type->tp_new(type, nothing, NULL);
     }}
+    typedef PyObject *(*maker)(PyObject *, PyObject **, size_t, PyObject *);
+    static void make_quickly(PyObject *type, maker make) {{
+        ((PyTypeObject *)type)->tp_vectorcall = (vectorcallfunc)make;
+    }}
     """
+    ctypedef object (*maker)(object, PyObject **, size_t, PyObject *)
+    void make_quickly(object, maker)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *)
+    PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
     uint16_t swap16(uint16_t)
     uint32_t swap32(uint32_t)
     uint64_t swap64(uint64_t)
@@ -68,6 +79,17 @@ BAD_BYTES = (WireError, struct_error, IndexError, UnicodeDecodeError)
 cdef tuple NOTHING = ()
 reads = {{}}
 writes = {{}}
+
+
+cdef object slowly(object cls, PyObject **given, size_t flagged_count, PyObject *names):
+    """As if there were no quick way: by position, by a name that is not interned, or wrongly."""
+    cdef Py_ssize_t count = PyVectorcall_NARGS(flagged_count), index
+    positional = tuple([<object>given[index] for index in range(count)])
+    named = {{}}
+    if names is not NULL:
+        for index in range(PyTuple_GET_SIZE(names)):
+            named[<object>PyTuple_GET_ITEM(names, index)] = <object>given[count + index]
+    return type.__call__(cls, *positional, **named)
 
 
 cdef inline int8_t get_b(const uint8_t *p): return <int8_t>p[0]
@@ -89,6 +111,15 @@ cdef inline uint8_t *grown(bytearray out, Py_ssize_t more) except NULL:
     cdef Py_ssize_t size = PyByteArray_GET_SIZE(out)
     PyByteArray_Resize(out, size + more)
     return <uint8_t *>PyByteArray_AS_STRING(out) + size
+cdef int write_uvarint(bytearray out, uint64_t value) except -1:
+    cdef uint8_t encoded[10]
+    cdef int size = 0
+    while value > 0x7F:
+        encoded[size] = <uint8_t>(value & 0x7F | 0x80); size += 1
+        value >>= 7
+    encoded[size] = <uint8_t>value; size += 1
+    memcpy(grown(out, size), encoded, size)
+    return 0
 cdef inline void put_b(uint8_t *p, int8_t v): p[0] = <uint8_t>v
 cdef inline void put_B(uint8_t *p, uint8_t v): p[0] = v
 cdef inline void put_h(uint8_t *p, int16_t v):
@@ -109,6 +140,14 @@ cdef str text(const uint8_t *data, Py_ssize_t size, Py_ssize_t left):
     if size > left:
         refuse_size(size, left)
     return PyUnicode_DecodeUTF8(<const char *>data, size, NULL)
+
+def text_at(object buffer, Py_ssize_t start, Py_ssize_t size):
+    cdef Py_buffer held
+    PyObject_GetBuffer(buffer, &held, PyBUF_SIMPLE)
+    try:
+        return text(<const uint8_t *>held.buf + start, size, held.len - start)
+    finally:
+        PyBuffer_Release(&held)
 '''
 
 
@@ -116,6 +155,8 @@ def source() -> str:
     """The whole text of `runnel/wire/_hot.pyx`."""
     text = [PREAMBLE]
     classes = {cls: None for api in HOT_APIS for cls in _classes_of(api)}
+    names = {field.name: None for cls in classes for field in schema_of(cls).fields}
+    text += [f'cdef str name_{name} = "{name}"' for name in names]  # as interned as a caller's
     text += [_base(cls) for cls in classes]
     text += [_adoption(classes)]
     for api in HOT_APIS:
@@ -184,8 +225,34 @@ def _base(cls: type[Any]) -> str:
         f"    cdef {name} made = <{name}>bare(type_of_{name}, NOTHING)",
         *(f"    made.{field.name} = {field.name}" for field in fields),
         "    return made",
+        *_quick_maker(name, fields),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _quick_maker(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
+    """What the class itself is when it is called: see `slowly` for what it does not do."""
+    signature = "object cls, PyObject **given, size_t flagged_count, PyObject *names"
+    yield f"cdef object quick_{name}({signature}):"
+    yield f"    cdef {name} made"
+    yield "    cdef PyObject *field"
+    yield "    cdef Py_ssize_t index"
+    yield "    cdef uint64_t stated = 0"
+    yield "    if PyVectorcall_NARGS(flagged_count):"
+    yield "        return slowly(cls, given, flagged_count, names)"
+    yield f"    made = <{name}>bare(type_of_{name}, NOTHING)"
+    yield "    if names is not NULL:"
+    yield "        for index in range(PyTuple_GET_SIZE(names)):"
+    yield "            field = PyTuple_GET_ITEM(names, index)"
+    assert len(fields) < 64, name
+    for number, field in enumerate(fields):
+        yield f"            {'elif' if number else 'if'} field == <PyObject *>name_{field.name}:"
+        yield f"                made.{field.name} = <object>given[index]; stated |= {1 << number}"
+    yield "            else: return slowly(cls, given, flagged_count, names)"
+    for number, field in enumerate(fields):
+        if _default(field) != "None":  # which is what a bare one has
+            yield f"    if not stated & {1 << number}: made.{field.name} = {_default(field)}"
+    yield "    return made"
 
 
 def _is_shared(field: Field) -> bool:
@@ -219,6 +286,7 @@ def _adoption(classes: Iterable[type[Any]]) -> str:
         branches += [
             f"    {'elif' if branches else 'if'} issubclass(made, {name}):",
             f"        Py_INCREF(made); type_of_{name} = <PyTypeObject *>made",
+            f"        make_quickly(made, quick_{name})",
             *(f"        {_shared(field)} = defaults[{field.name!r}]" for field in shared),
         ]
     head = "def adopt(made, defaults):"

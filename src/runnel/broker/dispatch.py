@@ -38,6 +38,7 @@ from runnel.wire.apis import (
     response_type,
 )
 from runnel.wire.compiler import codec_for
+from runnel.wire.hot import text_at as _text_at
 from runnel.wire.primitives import skip_tagged_fields as _skip_tags
 
 _log = logging.getLogger(__name__)
@@ -374,7 +375,7 @@ def _client_id(frame: memoryview, size: int) -> str:
     if size > CLIENT_ID_BYTES_MAX:
         raise WireError(f"client id of {size} bytes")
     try:
-        return str(frame[10 : 10 + size], "utf-8")
+        return _text_at(frame, 10, size)
     except UnicodeDecodeError:
         raise WireError("client id is not UTF-8") from None
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from runnel.broker.log_fields import about
 from runnel.broker.partition import Partition
+from runnel.broker.ticks import tick_in_s
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.exporter.layout import FLUSH_TIME
 from runnel.metrics import Metrics, Slot
@@ -80,8 +81,10 @@ class Flusher:
 
     async def run_every(self, interval_ms: int) -> None:
         """The tick of `interval` durability, which also brings index entries to the disk."""
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(interval_ms / 1000)
+            wait_s = tick_in_s(loop, interval_ms / 1000)
+            await asyncio.sleep(min(wait_s, interval_ms / 1000))  # what is promised is no more
             touched = list(self.touched)
             self.moved.update(self.touched)
             self.touched.clear()

@@ -18,6 +18,7 @@ from runnel.broker.log_dirs import LogDirs
 from runnel.broker.partition_gauges import DirGauges, PartitionGauges
 from runnel.broker.partitions import Partitions
 from runnel.broker.shared_rows import SharedNames
+from runnel.broker.ticks import next_tick
 from runnel.broker.waiting import Waiting
 from runnel.exporter.layout import Slot
 from runnel.metrics import Metrics
@@ -31,7 +32,7 @@ _log = logging.getLogger(__name__)
 TICK_S: Final = 1.0
 REST_S: Final = 60.0  # after a failure
 SWEPT_PER_TICK: Final = 1000  # while partitions come or go
-SWEPT_WHEN_SETTLED: Final = 200  # what moves is told at once: the rest is retention, and can wait
+SWEPT_WHEN_SETTLED: Final = 100  # what moves is told at once: the rest is retention, and can wait
 AT_ONCE: Final = 25  # some microseconds each
 DISKS_EVERY_S: Final = 10.0  # they are asked how full they are
 
@@ -74,12 +75,12 @@ class Gauges:
                 except Exception:  # noqa: BLE001  # our own bug: no client is to pay for it
                     _log.exception("the exporter is not told of everything")
                     await asyncio.sleep(REST_S)
-                await asyncio.sleep(TICK_S)
+                await next_tick(TICK_S)
 
     async def _look_at_disks(self) -> None:
         while True:
             self._dirs.refresh(await self._workers.run(self._log_dirs.spaces))
-            await asyncio.sleep(DISKS_EVERY_S)
+            await next_tick(DISKS_EVERY_S)
 
     async def refresh(self) -> None:
         """One tick: what moved, then a part of all the rest."""

@@ -17,6 +17,7 @@ from runnel.broker.congestion import choose, unpace
 from runnel.broker.connection import Connection, Mute
 from runnel.broker.polling import BusyPolling
 from runnel.broker.server import Broker
+from runnel.broker.ticks import tick_in_s
 from runnel.broker.transport import SocketTransport
 from runnel.config.listeners import Listener as Endpoint
 from runnel.config.listeners import host_and_port
@@ -192,7 +193,8 @@ class Listener:
     # Sweeping
 
     def _schedule_sweep(self) -> None:
-        self._sweeper = self._loop.call_later(SWEEP_EVERY_MS / 1000, self._sweep)
+        wait_s = tick_in_s(self._loop, SWEEP_EVERY_MS / 1000)
+        self._sweeper = self._loop.call_later(wait_s, self._sweep)
 
     def _sweep(self) -> None:
         self._schedule_sweep()

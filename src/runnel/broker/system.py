@@ -13,17 +13,19 @@ S = TypeVar("S")
 T = TypeVar("T")
 YOUNG_OBJECTS_MAX: Final = 20_000
 _BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_clock_ns: Final = time.clock_gettime_ns  # every request asks: kept here, it is not looked up
+_wall_ns: Final = time.time_ns
 
 
 class SystemClock:
     __slots__ = ()
 
     def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return _wall_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
         """Goes on while the machine is suspended: otherwise waking would look like a clock jump."""
-        return time.clock_gettime_ns(_BOOT_TIME) // 1_000_000
+        return _clock_ns(_BOOT_TIME) // 1_000_000
 
 
 def tune_collector() -> None:

@@ -166,30 +166,32 @@ class SocketTransport:
         return self._unsent_bytes
 
     def _write(self) -> None:
+        """A socket that takes less than it is offered is full: to ask again would only fail."""
         unsent = self._unsent
         turn_bytes = self._courtesy.turn_bytes() if self._sends_cold else TURN_BYTES_MAX
         try:
             while unsent and turn_bytes > 0:
                 part = unsent[0]
                 if isinstance(part, FileSlice):
-                    if (size_max := self._warm_bytes(part)) == 0:
+                    if (offered := self._offered_bytes(part, turn_bytes)) == 0:
                         self._warm(part)
                         return
-                    if size_max > turn_bytes:
-                        size_max = turn_bytes
-                    sent = self._send_slice(part, size_max)
+                    sent = self._send_slice(part, offered)
                     turn_bytes -= sent
                     self._slice_sent += sent
                     is_whole = self._slice_sent == part.size
                 else:
+                    offered = len(part)
                     sent = self.sock.send(part, socket.MSG_MORE if len(unsent) > 1 else 0)
-                    is_whole = sent == len(part)
+                    is_whole = sent == offered
                     if not is_whole:
                         unsent[0] = memoryview(part)[sent:]
                 self._unsent_bytes -= sent
                 if is_whole:
                     unsent.popleft()
                     self._slice_sent = self._warmed_to = 0
+                if sent < offered:
+                    break
         except BlockingIOError:
             self._wait_to_write()
             return
@@ -201,6 +203,18 @@ class SocketTransport:
         else:
             self._sends_cold = False
             self._wait_no_more()
+
+    def _offered_bytes(self, part: FileSlice, turn_bytes: int) -> int:
+        """How much of the slice the socket is given now; 0 if it must come from the disk first."""
+        size = self._warm_bytes(part)
+        if size > turn_bytes:
+            size = turn_bytes
+        if size > COPY_CHUNK_BYTES and not self._is_sent_by_kernel(part):
+            size = COPY_CHUNK_BYTES
+        return size
+
+    def _is_sent_by_kernel(self, part: FileSlice) -> bool:
+        return self._sendfile and part.file.fileno() >= 0
 
     def _warm_bytes(self, part: FileSlice) -> int:
         """How much of the slice can be sent now without waiting for the disk."""
@@ -236,12 +250,12 @@ class SocketTransport:
         if self.fd >= 0:
             self.connection.sent(self._unsent_bytes)
 
-    def _send_slice(self, part: FileSlice, size_max: int) -> int:
+    def _send_slice(self, part: FileSlice, size: int) -> int:
         position = part.position + self._slice_sent
-        if self._sendfile and (in_fd := part.file.fileno()) >= 0:
-            sent = os.sendfile(self.fd, in_fd, position, size_max)
+        if self._is_sent_by_kernel(part):
+            sent = os.sendfile(self.fd, part.file.fileno(), position, size)
         else:
-            sent = self.sock.send(part.file.read_at(position, min(size_max, COPY_CHUNK_BYTES)))
+            sent = self.sock.send(part.file.read_at(position, size))
         if sent == 0:
             raise OSError(0, f"{part.file.path} ends before the slice at {position}")
         return sent

@@ -12,6 +12,7 @@ from typing import Final
 
 from runnel.broker.log_fields import about
 from runnel.broker.partitions import Partitions
+from runnel.broker.ticks import next_tick, tick_in_s
 from runnel.broker.uninterrupted import uninterrupted
 from runnel.config.settings import Settings
 from runnel.errors import RunnelError
@@ -69,7 +70,7 @@ class Upkeep:
     async def empty_trash(self) -> None:
         """Remove what was deleted `file.delete.delay.ms` ago; retention looks far less often."""
         while True:
-            await asyncio.sleep(TRASH_INTERVAL_MS / 1000)
+            await next_tick(TRASH_INTERVAL_MS / 1000)
             for purge in self._logs.purge():
                 await self._workers.run(purge.run)
                 for error in purge.errors:
@@ -84,7 +85,7 @@ class Upkeep:
         )
         written = -1
         while True:
-            await asyncio.sleep(interval_ms / 1000)
+            await next_tick(interval_ms / 1000)
             now = self._partitions.fingerprint()
             if now == written:
                 continue
@@ -110,13 +111,14 @@ class Upkeep:
 
         That it says anything at all is the broker's heartbeat, told to the exporter with all else.
         """
-        slots = self._metrics.slots
+        slots, loop = self._metrics.slots, asyncio.get_running_loop()
         for probe in itertools.count():
             if probe % TOLD_EVERY_PROBES == 0:
                 self._metrics.publish()
             before = slots[Slot.HEARTBEAT_MS] = self._clock.monotonic_ms()
-            await asyncio.sleep(LAG_PROBE_MS / 1000)
-            lag_ms = max(self._clock.monotonic_ms() - before - LAG_PROBE_MS, 0)
+            wait_s = tick_in_s(loop, LAG_PROBE_MS / 1000)
+            await asyncio.sleep(wait_s)
+            lag_ms = max(self._clock.monotonic_ms() - before - round(wait_s * 1000), 0)
             self._metrics.observe_us(LOOP_LAG, lag_ms * 1000)
             if lag_ms > slots[Slot.LOOP_LAG_MS_MAX]:
                 slots[Slot.LOOP_LAG_MS_MAX] = lag_ms

@@ -84,7 +84,8 @@ class Waiter:
         self._deadline.pop(self, None)
         self._deadline = None
         for waitable in self._parked.on:
-            waitable.waiters.pop(self, None)
+            if self in waitable.waiters:  # not `pop`: an idle consumer leaves ten lists at a time
+                del waitable.waiters[self]
         if self._parked.is_produce:
             self._waiting.produce_left(self)
 

@@ -6,6 +6,7 @@ Method: a SocketTransport on one end of a socket pair, files that fail or end to
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -113,3 +114,34 @@ def test_small_slices_are_copied_only_so_far(pair: tuple[socket.socket, socket.s
         assert records.reads <= COPY_CHUNK_BYTES // size
 
     on_socket(ours, test)
+
+
+class CountedSocket(socket.socket):
+    sends = 0
+
+    def send(self, *given: Any) -> int:  # noqa: ANN401  # as a socket's
+        self.sends += 1
+        return super().send(*given)
+
+
+@pytest.mark.parametrize("is_slice", [False, True])
+def test_a_socket_that_took_a_part_is_asked_again_when_it_can_take_more(
+    pair: tuple[socket.socket, socket.socket], *, is_slice: bool
+) -> None:
+    ours, theirs = pair
+    counted = CountedSocket(fileno=ours.detach())
+    counted.setblocking(False)
+    counted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    data = bytes(range(256)) * 300
+    parts: list[Part] = [slice_of(Records(data), len(data)) if is_slice else data, b"end"]
+
+    async def test(transport: SocketTransport) -> None:
+        assert transport.send(parts) > 0
+        assert counted.sends == 1, "a second time would only fail"
+        received = b""
+        while len(received) < len(data) + 3:
+            received += theirs.recv(1 << 20)
+            await asyncio.sleep(0.001)
+        assert received == data + b"end"
+
+    on_socket(counted, test)

@@ -16,15 +16,18 @@ from runnel.types import Waitable
 class Loop:
     def __init__(self) -> None:
         self.soon: list[Callable[[], None]] = []
+        self.due_ms: list[int] = []
+        self.now_s = 1.0
 
     def time(self) -> float:
-        return 1.0
+        return self.now_s
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self.soon.append(callback)
 
     def call_at(self, when_s: float, callback: Callable[..., None], *args: object) -> None:
         """No deadline comes in these tests."""
+        self.due_ms.append(round(when_s * 1000))
 
     def turn(self) -> None:
         due, self.soon = self.soon, []
@@ -102,3 +105,24 @@ def test_who_is_not_satisfied_waits_on() -> None:
     room.waiting.wake_few()
     assert room.answered == []
     assert room.waiting.parked_count() == 1
+
+
+@pytest.mark.parametrize("timeout_ms", [1, 2, 5, 7, 100, 500, 5000, 30_000])
+def test_deadlines_come_a_sixth_later_at_most(timeout_ms: int) -> None:
+    room = Room()
+    for now_ms in range(1_000_000, 1_000_000 + 2 * timeout_ms, max(1, timeout_ms // 20)):
+        room.loop.now_s = now_ms / 1000
+        room.loop.due_ms.clear()
+        room.waiting._deadlines.clear()
+        room.waiting.park(Parked([], timeout_ms, lambda _: ""), lambda _: None)
+        (due_ms,) = room.loop.due_ms
+        assert timeout_ms <= due_ms - now_ms <= timeout_ms * 7 / 6 + 2
+
+
+def test_requests_that_wait_as_long_come_back_together() -> None:
+    """A hundred of them, spread over half a second."""
+    room = Room()
+    for number in range(100):
+        room.loop.now_s = 1000 + number * 0.005
+        room.waiting.park(Parked([], 500, lambda _: ""), lambda _: None)
+    assert len(room.loop.due_ms) <= 9

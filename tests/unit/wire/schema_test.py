@@ -1,6 +1,7 @@
 """What a declaration makes: slots, defaults, one class for all versions."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,35 @@ def test_a_message_has_slots_and_defaults_of_its_own() -> None:
     one.count = 6
     assert one != other
     assert one.__eq__("another type") is NotImplemented
+
+
+@pytest.mark.parametrize("cls", [PartitionData, FetchResponse, ProduceRequest, EpochEndOffset])
+def test_fields_are_given_by_name_or_position_one_or_all(cls: type[Any]) -> None:
+    """Where codecs are compiled, a call with names has a way of its own; it gives the same."""
+    fields = schema_of(cls).fields
+    default = cls()
+    for number, field in enumerate(fields):
+        mark = object()
+        made = cls(**{field.name: mark})
+        for other in fields:
+            expected = mark if other is field else getattr(default, other.name)
+            assert getattr(made, other.name) == expected
+        before = [getattr(default, each.name) for each in fields[:number]]
+        assert cls(*before, mark) == made
+        assert cls(*before, **{field.name: mark}) == made
+        not_interned = "".join(["", *field.name])
+        assert cls(**{not_interned: mark}) == made
+    marks = {field.name: object() for field in reversed(fields)}
+    assert cls(**marks) == cls(*(marks[field.name] for field in fields))
+
+
+def test_fields_that_do_not_exist_or_come_twice_are_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'acks'"):
+        PartitionData(records=b"", acks=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="multiple values"):
+        PartitionData(1, partition_index=1)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        EpochEndOffset(1, 2, 3)  # type: ignore[call-arg]
 
 
 def test_a_frozen_struct_never_changes() -> None:
