@@ -169,8 +169,9 @@ class SocketTransport:
         """A socket that takes less than it is offered is full: to ask again would only fail."""
         unsent = self._unsent
         turn_bytes = self._courtesy.turn_bytes() if self._sends_cold else TURN_BYTES_MAX
+        crumb_bytes = turn_bytes >> 4  # what is left of a turn after a batch is not worth a call
         try:
-            while unsent and turn_bytes > 0:
+            while unsent and turn_bytes > crumb_bytes:
                 part = unsent[0]
                 if isinstance(part, FileSlice):
                     if (offered := self._offered_bytes(part, turn_bytes)) == 0:
