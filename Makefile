@@ -49,7 +49,7 @@ bytecode: $(STAMP)
 # The package as a wheel has it. Apart from the sources, so that an edit is never shadowed.
 compiled: $(COMPILED)/.built
 
-$(COMPILED)/.built: $(STAMP) setup.py tools/hot_codecs.py $(shell find src/runnel -name '*.py')
+$(COMPILED)/.built: $(STAMP) setup.py $(wildcard tools/hot_*) tools/client_types.py $(shell find src/runnel -name '*.py')
 	@echo "compiling the hot path into $(COMPILED) (about a minute)"
 	@rm -rf $(COMPILED)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --target $(COMPILED) .

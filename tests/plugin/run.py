@@ -51,7 +51,8 @@ def _pytest(python: Path, folder: Path) -> int:
 
 def _wheel() -> Path:
     """Built anew only if a source has changed: compiling takes a minute."""
-    files = [ROOT / "pyproject.toml", ROOT / "setup.py", ROOT / "tools/hot_codecs.py"]
+    files = [ROOT / "pyproject.toml", ROOT / "setup.py", ROOT / "tools/client_types.py"]
+    files += sorted((ROOT / "tools").glob("hot_*"))
     files += [f for f in sorted((ROOT / "src").rglob("*")) if f.suffix in {".py", ".pyx", ".pyi"}]
     digest = hashlib.sha256()
     for file in files:

@@ -1,0 +1,118 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, binding=False
+# cython: c_line_in_traceback=False
+"""Written by tools/hot_codecs.py for a build; never edited by hand, never committed."""
+
+from struct import error as struct_error, pack, unpack_from
+
+from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from runnel.errors import WireError
+from runnel.wire.primitives import (
+    VersionError, ensure_tag_count, ensure_text, read_bytes, read_uvarint, refuse_array,
+    refuse_null, refuse_size, skip_tags,
+)
+cdef extern from *:
+    """
+    static inline uint16_t swap16(uint16_t v) { return __builtin_bswap16(v); }
+    static inline uint32_t swap32(uint32_t v) { return __builtin_bswap32(v); }
+    static inline uint64_t swap64(uint64_t v) { return __builtin_bswap64(v); }
+    static PyObject *bare(PyTypeObject *type, PyObject *nothing) {
+        return type->tp_new(type, nothing, NULL);
+    }
+    typedef PyObject *(*maker)(PyObject *, PyObject **, size_t, PyObject *);
+    static void make_quickly(PyObject *type, maker make) {
+        ((PyTypeObject *)type)->tp_vectorcall = (vectorcallfunc)make;
+    }
+    """
+    ctypedef object (*maker)(object, PyObject **, size_t, PyObject *)
+    void make_quickly(object, maker)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *)
+    PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
+    uint16_t swap16(uint16_t)
+    uint32_t swap32(uint32_t)
+    uint64_t swap64(uint64_t)
+    object bare(PyTypeObject *, object)
+
+ABSENT = object()
+READABLE = (bytes, bytearray, memoryview)
+BAD_BYTES = (WireError, struct_error, IndexError, UnicodeDecodeError)
+cdef tuple NOTHING = ()
+reads = {}
+writes = {}
+
+
+cdef object slowly(object cls, PyObject **given, size_t flagged_count, PyObject *names):
+    """As if there were no quick way: by position, by a name that is not interned, or wrongly."""
+    cdef Py_ssize_t count = PyVectorcall_NARGS(flagged_count), index
+    positional = tuple([<object>given[index] for index in range(count)])
+    named = {}
+    if names is not NULL:
+        for index in range(PyTuple_GET_SIZE(names)):
+            named[<object>PyTuple_GET_ITEM(names, index)] = <object>given[count + index]
+    return type.__call__(cls, *positional, **named)
+
+
+cdef inline int8_t get_b(const uint8_t *p): return <int8_t>p[0]
+cdef inline uint8_t get_B(const uint8_t *p): return p[0]
+cdef inline int16_t get_h(const uint8_t *p):
+    cdef uint16_t v
+    memcpy(&v, p, 2)
+    return <int16_t>swap16(v)
+cdef inline int32_t get_i(const uint8_t *p):
+    cdef uint32_t v
+    memcpy(&v, p, 4)
+    return <int32_t>swap32(v)
+cdef inline int64_t get_q(const uint8_t *p):
+    cdef uint64_t v
+    memcpy(&v, p, 8)
+    return <int64_t>swap64(v)
+
+cdef inline uint8_t *grown(bytearray out, Py_ssize_t more) except NULL:
+    cdef Py_ssize_t size = PyByteArray_GET_SIZE(out)
+    PyByteArray_Resize(out, size + more)
+    return <uint8_t *>PyByteArray_AS_STRING(out) + size
+cdef int write_uvarint(bytearray out, uint64_t value) except -1:
+    cdef uint8_t encoded[10]
+    cdef int size = 0
+    while value > 0x7F:
+        encoded[size] = <uint8_t>(value & 0x7F | 0x80); size += 1
+        value >>= 7
+    encoded[size] = <uint8_t>value; size += 1
+    memcpy(grown(out, size), encoded, size)
+    return 0
+cdef inline void put_b(uint8_t *p, int8_t v): p[0] = <uint8_t>v
+cdef inline void put_B(uint8_t *p, uint8_t v): p[0] = v
+cdef inline void put_h(uint8_t *p, int16_t v):
+    cdef uint16_t swapped = swap16(<uint16_t>v)
+    memcpy(p, &swapped, 2)
+cdef inline void put_i(uint8_t *p, int32_t v):
+    cdef uint32_t swapped = swap32(<uint32_t>v)
+    memcpy(p, &swapped, 4)
+cdef inline void put_q(uint8_t *p, int64_t v):
+    cdef uint64_t swapped = swap64(<uint64_t>v)
+    memcpy(p, &swapped, 8)
+
+cdef str text(const uint8_t *data, Py_ssize_t size, Py_ssize_t left):
+    if size < 0:
+        refuse_null(None, 0)
+    if size > $STRING_MAX:
+        raise WireError(f"string of {size} bytes")
+    if size > left:
+        refuse_size(size, left)
+    return PyUnicode_DecodeUTF8(<const char *>data, size, NULL)
+
+def text_at(object buffer, Py_ssize_t start, Py_ssize_t size):
+    cdef Py_buffer held
+    PyObject_GetBuffer(buffer, &held, PyBUF_SIMPLE)
+    try:
+        return text(<const uint8_t *>held.buf + start, size, held.len - start)
+    finally:
+        PyBuffer_Release(&held)
