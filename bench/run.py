@@ -6,8 +6,9 @@
 
 Targets take turns within a round, so that what the machine does to one it does to the other.
 Figures are medians of the rounds; MB/s are millions of bytes per second. Cells that missed a must
-are given as many rounds again, and the median of all counts (ADR 48). The exit status is 1 if a
-goal's must is missed, 2 if the run itself failed. All that it started has ended when it ends.
+are given as many rounds again, and the median of all counts (ADR 48). A run that is interrupted
+shows what it has. The exit status is 1 if a goal's must is missed, 2 if the run itself failed, 130
+if it was interrupted. All that it started has ended when it ends.
 """
 
 import argparse
@@ -85,12 +86,20 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             warmth.warm_coordinators(target, options.warm_up)
     loaded = [*targets, stack.enter_context(sink.running())]
     rounds = Rounds(loaded, scale, alone=targets[1].name if options.quick else None)
-    rounds.run(cells, count)
-    if again := _missed(cells, targets, rounds):
-        _say(f"missed, so {count} rounds more of: {', '.join(c.measures[0].name for c in again)}")
-        rounds.run(again, count)
-    facts["again"] = [measure.name for cell in again for measure in cell.measures]
-    return facts, _judged(targets, rounds, scale)
+    facts |= {"again": [], "interrupted": False}
+    try:
+        rounds.run(cells, count)
+        if again := _missed(cells, targets, rounds):
+            facts["again"] = [measure.name for cell in again for measure in cell.measures]
+            names = ", ".join(cell.measures[0].name for cell in again)
+            _say(f"missed, so {count} rounds more of: {names}")
+            rounds.run(again, count)
+    except KeyboardInterrupt:
+        if not rounds.rows:
+            raise
+        facts["interrupted"] = True
+        _say("interrupted; this is what there is, ending all that was started")
+    return facts, _judged(targets, rounds, scale, ask_tools=not facts["interrupted"])
 
 
 def _folder(stack: ExitStack) -> Path:
@@ -109,11 +118,11 @@ def _missed(cells: Sequence[Cell], targets: Sequence[Target], rounds: Rounds) ->
     return [cell for cell in cells if any(measure.name in names for measure in cell.measures)]
 
 
-def _judged(targets: Sequence[Target], rounds: Rounds, scale: Scale) -> Outcome:
+def _judged(targets: Sequence[Target], rounds: Rounds, scale: Scale, *, ask_tools: bool) -> Outcome:
     names = [target.name for target in targets]
     figures = [report.medians(rounds.rows, name) for name in names]
     lines = trust.against_sink(report.medians(rounds.rows, trust.SINK), figures)
-    if names[0] == "kafka":
+    if names[0] == "kafka" and ask_tools:
 
         def ask_perf_tools() -> None:
             lines.extend(trust.against_perf_tools(targets[0], figures[0], scale))
@@ -156,6 +165,8 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
     count = len(outcome.verdicts)
     print(f"musts met: {count - len(missed)} of {count}; aims met: {sum(aims)} of {len(aims)}")
     print(f"every figure: {report.write(facts, outcome, options.results)}")
+    if facts["interrupted"]:
+        return INTERRUPTED
     return FAILED if outcome.failures else MISSED if missed else 0
 
 

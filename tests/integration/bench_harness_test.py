@@ -102,6 +102,28 @@ def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("runnel-bench-*"))
 
 
+def test_an_interrupted_run_shows_what_it_has(brokers: tuple[str, str], tmp_path: Path) -> None:
+    plain, slow = brokers
+    words = ("--reference", plain, "--subject", slow, "--rounds", "1000")
+    process = subprocess.Popen(
+        command(tmp_path / "results", *words),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while "round 2" not in (line := process.stderr.readline()):
+        assert line, "it ended by itself"
+    os.kill(process.pid, signal.SIGINT)
+    shown, told = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130, told
+    assert "interrupted; this is what there is" in told
+    assert "sync produce p50" in shown
+    assert verdicts(tmp_path / "results")["sync produce p50"]["compared"] > 1
+
+
 def is_alive(process: psutil.Process) -> bool:
     """What has ended and was not asked for its status yet is not: its parent was faster."""
     try:
