@@ -12,8 +12,11 @@ def tick_in_s(loop: asyncio.AbstractEventLoop, every_s: float) -> float:
     """Seconds until the loop's time is a multiple of `every_s`.
 
     Timers are a millisecond early at times: so one that is due at once is left out, and two ticks
-    are never nearer to each other than an eighth of what they should be.
+    are never nearer to each other than an eighth of what they should be. Kafka allows intervals of
+    0 ms: then there are none.
     """
+    if every_s <= 0:
+        return 0.0
     wait_s = every_s - loop.time() % every_s
     return wait_s if wait_s > every_s / 8 else wait_s + every_s
 

@@ -23,3 +23,7 @@ def test_one_that_comes_a_millisecond_early_does_not_come_twice() -> None:
     assert tick_at(1000.999, 1.0) == pytest.approx(1002)
     assert tick_at(1001.0, 1.0) == pytest.approx(1002)
     assert tick_at(1001.001, 1.0) == pytest.approx(1002)
+
+
+def test_an_interval_of_nothing_is_no_wait() -> None:
+    assert tick_at(1000.3, 0.0) == 1000.3
