@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, binding=False
 # cython: c_line_in_traceback=False
-"""Written by tools/hot_codecs.py for a build; never edited by hand, never committed."""
+"""What compiled codecs share; `tools/hot_codecs.py` writes all the others behind it, for a build."""
 
 from struct import error as struct_error, pack, unpack_from
 

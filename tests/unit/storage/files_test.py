@@ -135,11 +135,17 @@ def test_what_is_cached_is_read_and_what_was_warmed_is_cached(
     assert file.read_cached(len(data) + 5, 100) == b""
 
 
-def test_evicted_bytes_are_cold_until_warmed(tmp_path: Path) -> None:
+def _telling_file(tmp_path: Path) -> File:
+    """A new one, where the file system tells what is cached: some (tmpfs, overlays) do not."""
     disk, path = OsDisk(), str(tmp_path / "a")
-    file, size = disk.open(path, create=True), 4 << 20
+    file = disk.open(path, create=True)
     if not disk.tells_cached(path):
         pytest.skip("the file system of the test does not tell what is cached")
+    return file
+
+
+def test_evicted_bytes_are_cold_until_warmed(tmp_path: Path) -> None:
+    file, size = _telling_file(tmp_path), 4 << 20
     data = os.urandom(size)
     write_all(file, 0, data)
     assert file.is_cached(0, size)
@@ -151,10 +157,7 @@ def test_evicted_bytes_are_cold_until_warmed(tmp_path: Path) -> None:
 
 
 def test_pages_that_came_with_the_neighbours_do_not_make_a_slice_warm(tmp_path: Path) -> None:
-    disk, path = OsDisk(), str(tmp_path / "a")
-    file = disk.open(path, create=True)
-    if not disk.tells_cached(path):
-        pytest.skip("the file system of the test does not tell what is cached")
+    file = _telling_file(tmp_path)
     write_all(file, 0, os.urandom(64 * PAGE_BYTES))
     first, last = 10 * PAGE_BYTES + 100, 20 * PAGE_BYTES + 100
 
@@ -172,10 +175,7 @@ def test_pages_that_came_with_the_neighbours_do_not_make_a_slice_warm(tmp_path: 
 @pytest.mark.parametrize("cold_page", [10, 20])
 def test_a_cold_page_at_an_end_makes_a_slice_cold(tmp_path: Path, cold_page: int) -> None:
     """As when another reader began one page later, or ended one page earlier."""
-    disk, path = OsDisk(), str(tmp_path / "a")
-    file = disk.open(path, create=True)
-    if not disk.tells_cached(path):
-        pytest.skip("the file system of the test does not tell what is cached")
+    file = _telling_file(tmp_path)
     write_all(file, 0, os.urandom(64 * PAGE_BYTES))
     first, last = 10 * PAGE_BYTES + 100, 20 * PAGE_BYTES + 100
 
