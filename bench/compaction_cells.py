@@ -24,4 +24,4 @@ def _run(target: Target, scale: Scale) -> Figures:
     }
 
 
-COMPACTION_CELLS: tuple[Cell, ...] = (Cell((SPEED, BEFORE, MEANWHILE), _run),)
+COMPACTION_CELLS: tuple[Cell, ...] = (Cell((SPEED, BEFORE, MEANWHILE), _run, is_own=True),)

@@ -55,7 +55,7 @@ def _beside_cold_reads() -> Cell:
             read.name: Figure(found.read_megabytes_per_second, cost=cost),
         }
 
-    return Cell((before, meanwhile, read), run)
+    return Cell((before, meanwhile, read), run, is_own=True)
 
 
 LATENCY_CELLS: tuple[Cell, ...] = (

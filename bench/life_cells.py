@@ -75,7 +75,7 @@ def _idle() -> Cell:
         cost = idle.idle(target.address, target.pid, scale.idle_s)
         return {measure.name: Figure(cost.cpu_s / scale.idle_s * 100, cost=cost)}
 
-    return Cell((measure,), run, is_repeated=False)
+    return Cell((measure,), run, is_own=True)
 
 
 def _counting() -> Cell:

@@ -90,4 +90,5 @@ class Cell(NamedTuple):
     starts_its_own: bool = False  # uses `Target.another`, and leaves the running broker alone
     is_quick: bool = True  # one of the lines that `QUICK=1` measures
     is_repeated: bool = True  # else it takes long, and is run in the first round alone
-    is_own: bool = False  # its goals compare a broker with itself: a quick run spares the others
+    # Its goals are about Runnel by itself: the others are loaded once, by a quick run not at all.
+    is_own: bool = False

@@ -57,6 +57,9 @@ class Failure(NamedTuple):
     round: int
     why: str
 
+    def __str__(self) -> str:
+        return f"FAILED in round {self.round}, {self.target}: {self.cell}: {self.why}"
+
 
 class Outcome(NamedTuple):
     """All that a run found. The first target is what the second is compared with."""

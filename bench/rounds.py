@@ -5,6 +5,7 @@ all others; the run as a whole has failed then.
 """
 
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -32,19 +33,36 @@ EXPECTED = (
 
 
 class Rounds:
-    """Fills its lists while it runs. `alone` is the target to which `Cell.is_own` applies."""
+    """Fills its lists while it runs.
 
-    def __init__(self, targets: Sequence[Target], scale: Scale, alone: str | None = None) -> None:
+    `subject` is the target that goals are about: what only they ask for (`Cell.is_own`) is asked of
+    the others in the first round alone, or never if the run `is_quick`.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        scale: Scale,
+        subject: str | None = None,
+        *,
+        is_quick: bool = False,
+    ) -> None:
         self.rows: list[Row] = []
         self.processes: list[Mapping[str, object]] = []
         self.failures: list[Failure] = []
         self._targets = targets
         self._scale = scale
-        self._alone = alone
+        self._subject = subject
+        self._is_quick = is_quick
         self._round = 0
 
-    def run(self, cells: Sequence[Cell], count: int) -> None:
-        """May be called again: the rounds that follow are added to those there are."""
+    def run(
+        self, cells: Sequence[Cell], count: int, then: Callable[[int], None] | None = None
+    ) -> None:
+        """May be called again: the rounds that follow are added to those there are.
+
+        `then` ends each round, and is told its number.
+        """
         plan = [self._turns(cells, is_first=not index) for index in range(count)]
         with shown([_step(*pair) for turns in plan for pair in turns]) as progress:
             for turns in plan:
@@ -58,21 +76,30 @@ class Rounds:
                     if target.pid is not None and target.name != SINK:
                         step = target.name, goals.MEMORY
                         self.attempt(step, number, partial(self._weigh, target, target.pid, number))
+                if then is not None:
+                    settle(self._targets)
+                    then(number)
 
     def _turns(self, cells: Sequence[Cell], *, is_first: bool) -> list[tuple[Cell, Target]]:
-        wanted = [cell for cell in cells if cell.is_repeated or is_first]
         return [
             (cell, target)
-            for cell, target in product(wanted, self._targets)
-            if _fits(cell, target) and not (cell.is_own and self._alone not in (None, target.name))
+            for cell, target in product(cells, self._targets)
+            if _fits(cell, target) and self._is_due(cell, target, is_first=is_first)
         ]
 
+    def _is_due(self, cell: Cell, target: Target, *, is_first: bool) -> bool:
+        if cell.is_own and self._subject not in (None, target.name):
+            return is_first and not self._is_quick
+        return is_first or cell.is_repeated
+
     def attempt(self, step: Step, number: int, act: Callable[[], None]) -> None:
-        """Notes a failure. `number` is of the round."""
+        """Notes a failure and tells it at once: a run takes long. `number` is of the round."""
         try:
             act()
         except EXPECTED as error:
-            self.failures.append(Failure(*step, number, f"{type(error).__name__}: {error}"))
+            failure = Failure(*step, number, f"{type(error).__name__}: {error}")
+            self.failures.append(failure)
+            sys.stderr.write(f"{failure}\n")
 
     def _measure(self, cell: Cell, target: Target, number: int) -> None:
         figures = cell.run(target, self._scale)

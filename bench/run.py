@@ -27,7 +27,8 @@ from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
 from bench.group_cells import GROUP_CELLS
 from bench.kafka import kafka_version
-from bench.model import QUICK, Cell, Scale, Target
+from bench.model import QUICK, Cell, Figures, Scale, Target
+from bench.perf_cells import ask_perf_tools
 from bench.report import Outcome
 from bench.rounds import EXPECTED, Rounds
 from runnel.bench.pipeline import LoadError
@@ -85,10 +86,17 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             _say(f"warming up the coordinators of {target.name} for {options.warm_up:g} s")
             warmth.warm_coordinators(target, options.warm_up)
     loaded = [*targets, stack.enter_context(sink.running())]
-    rounds = Rounds(loaded, scale, alone=targets[1].name if options.quick else None)
+    rounds = Rounds(loaded, scale, targets[1].name, is_quick=options.quick)
+    tools: list[Figures] = []  # of Kafka's perf tools by themselves, one of each round
+
+    def ask_tools(number: int) -> None:
+        step = targets[0].name, "its own perf tools"
+        rounds.attempt(step, number, lambda: tools.append(ask_perf_tools(targets[0], scale)))
+
+    has_tools = targets[0].name == "kafka" and trust.asks_perf_tools(cells)
     facts |= {"again": [], "interrupted": False}
     try:
-        rounds.run(cells, count)
+        rounds.run(cells, count, then=ask_tools if has_tools else None)
         if again := _missed(cells, targets, rounds):
             facts["again"] = [measure.name for cell in again for measure in cell.measures]
             names = ", ".join(cell.measures[0].name for cell in again)
@@ -99,7 +107,7 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             raise
         facts["interrupted"] = True
         _say("interrupted; this is what there is, ending all that was started")
-    return facts, _judged(targets, rounds, scale, ask_tools=not facts["interrupted"])
+    return facts, _judged(targets, rounds, tools)
 
 
 def _folder(stack: ExitStack) -> Path:
@@ -118,16 +126,11 @@ def _missed(cells: Sequence[Cell], targets: Sequence[Target], rounds: Rounds) ->
     return [cell for cell in cells if any(measure.name in names for measure in cell.measures)]
 
 
-def _judged(targets: Sequence[Target], rounds: Rounds, scale: Scale, *, ask_tools: bool) -> Outcome:
+def _judged(targets: Sequence[Target], rounds: Rounds, tools: Sequence[Figures]) -> Outcome:
     names = [target.name for target in targets]
     figures = [report.medians(rounds.rows, name) for name in names]
     lines = trust.against_sink(report.medians(rounds.rows, trust.SINK), figures)
-    if names[0] == "kafka" and ask_tools:
-
-        def ask_perf_tools() -> None:
-            lines.extend(trust.against_perf_tools(targets[0], figures[0], scale))
-
-        rounds.attempt(("kafka", "its own perf tools"), 0, ask_perf_tools)
+    lines += trust.against_perf_tools(tools, figures[0])
     verdicts = goals.judge(figures[0], figures[1])
     return Outcome(names, rounds.rows, rounds.processes, verdicts, lines, rounds.failures)
 
@@ -159,7 +162,7 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
         assert isinstance(again, list)
         print(f"missed at first, so that twice the rounds count: {', '.join(again)}")
     for failure in outcome.failures:
-        print(f"FAILED in round {failure.round}, {failure.target}: {failure.cell}: {failure.why}")
+        print(failure)
     missed = [verdict for verdict in outcome.verdicts if not verdict.met]
     aims = [verdict.aim_met for verdict in outcome.verdicts if verdict.goal.aim is not None]
     count = len(outcome.verdicts)

@@ -46,10 +46,29 @@ def test_rounds_are_added_to_those_there_are(rounds: Rounds) -> None:
     assert [row.round for row in rounds.rows if row.measure == "a"] == [1, 1, 3, 3]
 
 
-def test_a_failure_is_noted_and_the_run_goes_on(rounds: Rounds) -> None:
+def test_what_goals_ask_of_one_alone_is_asked_of_the_others_once() -> None:
+    seen: list[str] = []
+    own = cell("a", seen)._replace(is_own=True)
+    Rounds([KAFKA, RUNNEL], QUICK, RUNNEL.name).run([own], 3)
+    assert seen == ["kafka: a", *["runnel os: a"] * 3]
+    seen.clear()
+    Rounds([KAFKA, RUNNEL], QUICK, RUNNEL.name, is_quick=True).run([own], 3)
+    assert seen == ["runnel os: a"] * 3
+
+
+def test_each_round_ends_with_what_is_asked_then(rounds: Rounds) -> None:
+    seen: list[str] = []
+    rounds.run([cell("a", seen)], 2, then=lambda number: seen.append(f"then {number}"))
+    assert seen[2::3] == ["then 1", "then 2"]
+
+
+def test_a_failure_is_noted_and_the_run_goes_on(
+    rounds: Rounds, capsys: pytest.CaptureFixture[str]
+) -> None:
     rounds.run([cell("a", [], fails_on="kafka"), cell("b", [])], 1)
     assert [failure[:3] for failure in rounds.failures] == [("kafka", "a", 1)]
     assert "refused" in rounds.failures[0].why
+    assert "FAILED in round 1, kafka: a: " in capsys.readouterr().err
     figures = [(row.target, row.measure) for row in rounds.rows if row.measure != MEMORY]
     assert figures == [("runnel os", "a"), ("kafka", "b"), ("runnel os", "b")]
 

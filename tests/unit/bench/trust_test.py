@@ -1,7 +1,9 @@
 """The load must be faster than the faster broker, not than the slower one."""
 
 from bench.goals import Median
-from bench.trust import SINK_MEASURES, Trust, against_sink
+from bench.model import Figure
+from bench.perf_cells import CONSUMED, PERF_CELLS, PRODUCED
+from bench.trust import SINK_MEASURES, Trust, against_perf_tools, against_sink, asks_perf_tools
 
 MEASURE = SINK_MEASURES[0]
 
@@ -25,3 +27,15 @@ def test_both_bounds_hold() -> None:
     assert Trust("x", 0.8, 0.8, 1.2).met
     assert not Trust("x", 1.21, 0.8, 1.2).met
     assert "NOT MET" in str(Trust("x", 0.79, 0.8, 1.2))
+
+
+def test_tools_by_themselves_are_held_against_the_table() -> None:
+    runs = [{PRODUCED: Figure(rate), CONSUMED: Figure(400.0)} for rate in (90.0, 100.0, 300.0)]
+    lines = against_perf_tools(runs, {PRODUCED: Median(79.0, None), CONSUMED: Median(400.0, None)})
+    assert [(line.ratio, line.met) for line in lines] == [(0.79, False), (1.0, True)]
+    assert against_perf_tools([], {PRODUCED: Median(79.0, None)}) == []
+
+
+def test_tools_are_asked_where_there_is_something_to_hold_against_them() -> None:
+    assert asks_perf_tools(PERF_CELLS)
+    assert not asks_perf_tools([])
