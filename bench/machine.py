@@ -16,6 +16,8 @@ from runnel.wire import hot
 
 ROOT = Path(__file__).resolve().parents[1]
 CHUNK_BYTES = 4 * 1024 * 1024
+LOOK_S = 3.0
+BUSY_ABOVE = 0.25  # cores
 
 
 def facts() -> dict[str, object]:
@@ -26,7 +28,7 @@ def facts() -> dict[str, object]:
             "memory_mb": psutil.virtual_memory().total // 1_000_000,
             "system": f"{platform.system()} {platform.release()}",
         },
-        "load_average": os.getloadavg()[0],
+        "busy_cores": _busy_cores(),
         "versions": {
             "runnel": f"{runnel.__version__} {'compiled' if hot.COMPILED else 'as source'}",
             "python": platform.python_version(),
@@ -38,11 +40,17 @@ def facts() -> dict[str, object]:
     }
 
 
-def load_average(facts: Mapping[str, object]) -> float:
-    """Of the minute before the run, when nothing of it was there yet."""
-    average = facts["load_average"]
-    assert isinstance(average, float)
-    return average
+def busyness(facts: Mapping[str, object]) -> str:
+    """A line about what else ran right before the run, when nothing of it was there yet."""
+    busy = facts["busy_cores"]
+    assert isinstance(busy, float)
+    verdict = ": THE MACHINE IS BUSY, THE FIGURES ARE PROVISIONAL" if busy > BUSY_ABOVE else ""
+    return f"other programs took {busy:.2f} cores before the start{verdict}"
+
+
+def _busy_cores() -> float:
+    """Not the load average: in a fresh clone that is what `make` did to build this."""
+    return psutil.cpu_percent(interval=LOOK_S) / 100 * (os.cpu_count() or 1)
 
 
 def commit() -> str:

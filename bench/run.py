@@ -34,7 +34,6 @@ from bench.rounds import EXPECTED, Rounds
 from runnel.bench.pipeline import LoadError
 
 ROUNDS, QUICK_ROUNDS = 5, 3
-BUSY_ABOVE = 0.5
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 COLUMNS = ("runnel:interval",)  # as shipped
 SCALES = f"how much a cell does: {', '.join(Scale._fields)}"
@@ -179,15 +178,13 @@ def _say(text: str) -> None:
 
 
 def _preface(facts: Mapping[str, object], rounds: int) -> str:
-    busy = machine.load_average(facts)
-    verdict = ": THE MACHINE IS BUSY, THE FIGURES ARE PROVISIONAL" if busy > BUSY_ABOVE else ""
     return "\n".join(
         [
             f"medians of {rounds} rounds, commit {facts['commit']}, Apache Kafka {facts['kafka']}",
             _spelled(facts["machine"]),
             _spelled(facts["versions"]),
             warmth.spelled(facts),
-            f"load average before the start {busy:.2f}{verdict}",
+            machine.busyness(facts),
             "",
         ]
     )

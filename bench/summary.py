@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 def summary(recorded: Sequence[Mapping[str, object]]) -> list[Line]:
-    """Raises ValueError for a run that lacks one of the lines, as runs of a few cells do."""
+    """Raises ValueError for a run that lacks one of the lines, as quick runs do."""
     found: dict[str, dict[str, list[float]]] = {}
     units: dict[str, str] = {}
     for row in recorded:

@@ -42,7 +42,6 @@ from tests.support.process import PACKAGES, ROOT, BrokerProcess
 
 ROUNDS, QUICK_ROUNDS = 3, 2
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
-BUSY_ABOVE = 0.5
 EXPECTED = (AssertionError, OSError, PySparkException, Py4JError)
 CELLS: tuple[Cell, ...] = (
     *SCAN_CELLS,
@@ -81,11 +80,9 @@ def _run(
         "quick": options.quick,
         "spark": version("pyspark"),
     }
-    busy = machine.load_average(facts)
-    provisional = ": THE MACHINE IS BUSY, THE FIGURES ARE PROVISIONAL" if busy > BUSY_ABOVE else ""
     print(
         f"medians of {count} rounds, commit {facts['commit']}, Spark {facts['spark']}, local[2],"
-        f" connector 4.2.0\nload average before the start {busy:.2f}{provisional}\n",
+        f" connector 4.2.0\n{machine.busyness(facts)}\n",
         flush=True,
     )
     stage = _stage(QUICK if options.quick else Scale(), cells, stack)

@@ -67,5 +67,7 @@ class Courtesy:
             self._looked_ms = now_ms
             self._bytes_per_ms = added_bytes // since_ms
             if added_bytes:
-                self._until_ms = now_ms + LATELY_MS
+                # Who was not asked for long cannot tell when it was: the next look will.
+                is_recent = since_ms <= LATELY_MS
+                self._until_ms = now_ms + (LATELY_MS if is_recent else LOOK_EVERY_MS)
         return now_ms < self._until_ms
