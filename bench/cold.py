@@ -19,6 +19,7 @@ from runnel.client.raw import Address, Topic, WireClient
 
 ONE_LARGE_RECORD = Load(LARGE.record_bytes, 1)
 INTERVAL_S = 1 / 500
+PACED_SAMPLES_MAX = 5000  # ten seconds at that pace: fifty samples above p99
 
 
 def evict(data_dir: Path, topic: Topic) -> int:
@@ -72,15 +73,21 @@ def produce_while_reading(
     ):
         fill(client, address, topic, batch, per_partition * PARTITIONS)
         evict(data_dir, topic)
-        before = _paced_produce(address, samples)
+        before = paced_produce(address, samples)
         with beside(read_on, address, data_dir, topic, per_partition) as reader:
-            meanwhile = _paced_produce(address, samples)
+            meanwhile = paced_produce(address, samples)
             read_megabytes_per_second = reader.result()
     return Disturbed(before, meanwhile, read_megabytes_per_second)
 
 
-def _paced_produce(address: Address, samples: int) -> Latency:
-    return sync_produce(address, samples=samples, load=ONE_LARGE_RECORD, interval_s=INTERVAL_S)
+def paced_produce(address: Address, samples: int) -> Latency:
+    """A record of 1 KiB at a time, as slowly as a client that has other things to do."""
+    return sync_produce(
+        address,
+        samples=min(samples, PACED_SAMPLES_MAX),
+        load=ONE_LARGE_RECORD,
+        interval_s=INTERVAL_S,
+    )
 
 
 def read_on(

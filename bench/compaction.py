@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.cold import INTERVAL_S, ONE_LARGE_RECORD
+from bench.cold import paced_produce
 from runnel.bench.frames import Batch, produce_frame, produce_reply_shape, values
-from runnel.bench.latency import Latency, sync_produce
+from runnel.bench.latency import Latency
 from runnel.bench.pipeline import LoadError
 from runnel.bench.topics import passing_topic
 from runnel.client.raw import Address, Topic, WireClient
@@ -59,18 +59,14 @@ def compact(address: Address, data_dir: Path, *, samples: int, megabytes: int) -
         folder = data_dir / f"{topic.name}-0"
         size_bytes, until = _closed(folder)
         _write_out(folder)
-        before = sync_produce(
-            address, samples=samples, load=ONE_LARGE_RECORD, interval_s=INTERVAL_S
-        )
+        before = paced_produce(address, samples)
         watch = _Watch(data_dir, topic, until)
         _alter(client, BROKER, "", BACKOFF, "100")
         try:
             started = time.perf_counter()
             _alter(client, TOPIC, topic.name, RATIO, "0.01")
             watch.start()
-            meanwhile = sync_produce(
-                address, samples=samples, load=ONE_LARGE_RECORD, interval_s=INTERVAL_S
-            )
+            meanwhile = paced_produce(address, samples)
             watch.join()
         finally:
             _alter(client, BROKER, "", BACKOFF, None)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bench import scraping
 from bench.model import Broker
-from bench.restart import Answered, Partitions, start
+from bench.restart import Answered, Partitions
 from runnel.bench.load import UNBATCHED, Result, produce
 from runnel.bench.usage import Usage
 from runnel.client.raw import Address
@@ -25,10 +25,8 @@ class Grown(NamedTuple):
     )
 
 
-def partitions(broker: Broker, counts: Sequence[int]) -> Iterator[Grown]:
+def partitions(broker: Broker, many: Partitions, counts: Sequence[int]) -> Iterator[Grown]:
     """One broker, more and more partitions; every one is written to before memory is read."""
-    start(broker)
-    many = Partitions(broker)
     for count in counts:
         many.grow(count)
         many.fill()

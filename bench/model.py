@@ -50,7 +50,7 @@ class Target(NamedTuple):
 class Scale(NamedTuple):
     """How much each cell does: a few seconds, and by bytes where memory is the limit."""
 
-    seconds: float = 3.0
+    seconds: float = 2.0
     client_messages: int = 100_000  # unbatched, by a real client
     megabytes: int = 1000
     samples: int = 10_000

@@ -2,7 +2,7 @@
 
 The table has a line for each goal, then one for each measure that has no goal. Figures are medians
 over the rounds. The file has every round: its first line says what the run depends on, each other
-line has a `kind` (figure, processes, verdict, trust, failure).
+line has a `kind` (figure, processes, verdict, trust, failure, time).
 """
 
 import json
@@ -61,6 +61,16 @@ class Failure(NamedTuple):
         return f"FAILED in round {self.round}, {self.target}: {self.cell}: {self.why}"
 
 
+class Time(NamedTuple):
+    """What one cell of one target took of a run: waiting for quiet, then its own work."""
+
+    target: str
+    cell: str
+    round: int
+    settled_s: float
+    took_s: float
+
+
 class Outcome(NamedTuple):
     """All that a run found. The first target is what the second is compared with."""
 
@@ -70,6 +80,7 @@ class Outcome(NamedTuple):
     verdicts: Sequence[Verdict]
     trust: Sequence[Trust]
     failures: Sequence[Failure]
+    times: Sequence[Time] = ()
 
 
 def medians(rows: Sequence[Row], target: str) -> dict[str, Median]:
@@ -99,6 +110,7 @@ def write(facts: Mapping[str, object], outcome: Outcome, folder: Path = RESULTS)
         *({"kind": "verdict", **_verdict(verdict)} for verdict in outcome.verdicts),
         *({"kind": "trust", **trust._asdict(), "met": trust.met} for trust in outcome.trust),
         *({"kind": "failure", **failure._asdict()} for failure in outcome.failures),
+        *({"kind": "time", **spent._asdict()} for spent in outcome.times),
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
@@ -207,6 +219,21 @@ def details(rows: Sequence[Row]) -> list[list[str]]:
         medians_of_costs = [number(_median(column)) for column in costs]
         lines.append([measure, target, number(median(values)), spread, *medians_of_costs])
     return lines
+
+
+def longest(times: Sequence[Time], count: int) -> str:
+    """Where the time of a run went: all of it, waiting for quiet, and the longest cells."""
+    by_cell: dict[str, float] = {}
+    for spent in times:
+        by_cell[spent.cell] = by_cell.get(spent.cell, 0.0) + spent.took_s
+    first = sorted(by_cell, key=lambda cell: -by_cell[cell])[:count]
+    waited_s = sum(spent.settled_s for spent in times)
+    minutes = (f"{cell} {by_cell[cell] / 60:.1f}" for cell in first)
+    whole = (waited_s + sum(by_cell.values())) / 60
+    return (
+        f"minutes: {whole:.0f} in all, {waited_s / 60:.0f} of them waiting until brokers were"
+        f" quiet; longest: {', '.join(minutes)}"
+    )
 
 
 def number(value: float | None) -> str:

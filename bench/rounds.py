@@ -6,7 +6,8 @@ all others; the run as a whole has failed then.
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -16,7 +17,7 @@ from confluent_kafka import KafkaException
 from bench import goals
 from bench.model import Cell, Scale, Target
 from bench.progress import Step, shown
-from bench.report import Failure, Row
+from bench.report import Failure, Row, Time
 from bench.settling import settle
 from bench.trust import SINK, SINK_MEASURES
 from runnel.bench.pipeline import LoadError
@@ -36,7 +37,8 @@ class Rounds:
     """Fills its lists while it runs.
 
     `subject` is the target that goals are about: what only they ask for (`Cell.is_own`) is asked of
-    the others in the first round alone, or never if the run `is_quick`.
+    the others in the first round alone, or never if the run `is_quick`. Targets `beside` those that
+    are compared are shown and not judged: they take part in every other round.
     """
 
     def __init__(
@@ -45,33 +47,44 @@ class Rounds:
         scale: Scale,
         subject: str | None = None,
         *,
+        beside: Collection[str] = (),
         is_quick: bool = False,
     ) -> None:
         self.rows: list[Row] = []
         self.processes: list[Mapping[str, object]] = []
         self.failures: list[Failure] = []
+        self.times: list[Time] = []
         self._targets = targets
         self._scale = scale
         self._subject = subject
+        self._beside = beside
         self._is_quick = is_quick
         self._round = 0
 
     def run(
-        self, cells: Sequence[Cell], count: int, then: Callable[[int], None] | None = None
+        self,
+        cells: Sequence[Cell],
+        count: int,
+        then: Callable[[int], None] | None = None,
+        *,
+        is_again: bool = False,
     ) -> None:
         """May be called again: the rounds that follow are added to those there are.
 
-        `then` ends each round, and is told its number.
+        `then` ends each round, and is told its number. If these cells are run again because they
+        missed a must, those that take long are in every round, too (ADR 48).
         """
-        plan = [self._turns(cells, is_first=not index) for index in range(count)]
+        plan = [self._turns(cells, index, is_again=is_again) for index in range(count)]
         with shown([_step(*pair) for turns in plan for pair in turns]) as progress:
             for turns in plan:
                 self._round = number = self._round + 1
                 for cell, target in turns:
                     step = _step(cell, target)
                     with progress.step(step, f"round {number}, {': '.join(step)}"):
-                        settle(self._targets)
+                        settled_s, started = settle(self._targets), time.perf_counter()
                         self.attempt(step, number, partial(self._measure, cell, target, number))
+                        took_s = time.perf_counter() - started
+                        self.times.append(Time(*step, number, settled_s, took_s))
                 for target in self._targets:
                     if target.pid is not None and target.name != SINK:
                         step = target.name, goals.MEMORY
@@ -80,17 +93,22 @@ class Rounds:
                     settle(self._targets)
                     then(number)
 
-    def _turns(self, cells: Sequence[Cell], *, is_first: bool) -> list[tuple[Cell, Target]]:
+    def _turns(
+        self, cells: Sequence[Cell], index: int, *, is_again: bool
+    ) -> list[tuple[Cell, Target]]:
         return [
             (cell, target)
             for cell, target in product(cells, self._targets)
-            if _fits(cell, target) and self._is_due(cell, target, is_first=is_first)
+            if _fits(cell, target) and self._is_due(cell, target, index, is_again=is_again)
         ]
 
-    def _is_due(self, cell: Cell, target: Target, *, is_first: bool) -> bool:
+    def _is_due(self, cell: Cell, target: Target, index: int, *, is_again: bool) -> bool:
+        """`index`: of the round, from 0 in each call of `run`."""
         if cell.is_own and self._subject not in (None, target.name):
-            return is_first and not self._is_quick
-        return is_first or cell.is_repeated
+            return not index and not is_again and not self._is_quick
+        if target.name in self._beside and index % 2:
+            return False
+        return not index or is_again or cell.is_repeated
 
     def attempt(self, step: Step, number: int, act: Callable[[], None]) -> None:
         """Notes a failure and tells it at once: a run takes long. `number` is of the round."""

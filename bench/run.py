@@ -36,6 +36,7 @@ from runnel.bench.pipeline import LoadError
 ROUNDS, QUICK_ROUNDS = 5, 3
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 COLUMNS = ("runnel:interval",)  # as shipped
+LONGEST = 5  # cells that are named with the time they took
 SCALES = f"how much a cell does: {', '.join(Scale._fields)}"
 
 
@@ -85,7 +86,8 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             _say(f"warming up the coordinators of {target.name} for {options.warm_up:g} s")
             warmth.warm_coordinators(target, options.warm_up)
     loaded = [*targets, stack.enter_context(sink.running())]
-    rounds = Rounds(loaded, scale, targets[1].name, is_quick=options.quick)
+    others = [target.name for target in targets[2:]]
+    rounds = Rounds(loaded, scale, targets[1].name, beside=others, is_quick=options.quick)
     tools: list[Figures] = []  # of Kafka's perf tools by themselves, one of each round
 
     def ask_tools(number: int) -> None:
@@ -100,7 +102,7 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             facts["again"] = [measure.name for cell in again for measure in cell.measures]
             names = ", ".join(cell.measures[0].name for cell in again)
             _say(f"missed, so {count} rounds more of: {names}")
-            rounds.run(again, count)
+            rounds.run(again, count, is_again=True)
     except KeyboardInterrupt:
         if not rounds.rows:
             raise
@@ -131,7 +133,9 @@ def _judged(targets: Sequence[Target], rounds: Rounds, tools: Sequence[Figures])
     lines = trust.against_sink(report.medians(rounds.rows, trust.SINK), figures)
     lines += trust.against_perf_tools(tools, figures[0])
     verdicts = goals.judge(figures[0], figures[1])
-    return Outcome(names, rounds.rows, rounds.processes, verdicts, lines, rounds.failures)
+    return Outcome(
+        names, rounds.rows, rounds.processes, verdicts, lines, rounds.failures, rounds.times
+    )
 
 
 def chosen(cells: Sequence[Cell], words: Sequence[str], quick: bool) -> list[Cell]:
@@ -162,6 +166,7 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
         print(f"missed at first, so that twice the rounds count: {', '.join(again)}")
     for failure in outcome.failures:
         print(failure)
+    print(report.longest(outcome.times, LONGEST))
     missed = [verdict for verdict in outcome.verdicts if not verdict.met]
     aims = [verdict.aim_met for verdict in outcome.verdicts if verdict.goal.aim is not None]
     count = len(outcome.verdicts)

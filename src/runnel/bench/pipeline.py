@@ -7,12 +7,12 @@ their size. Anything else stops the run: a benchmark of errors would be fast and
 """
 
 import select
-import socket
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from runnel.bench.connecting import connected
 from runnel.bench.frames import ReplyShape
 
 _SIZE = struct.Struct(">i")
@@ -112,8 +112,7 @@ class Pipeline:
         replies: Replies,
         window: int,
     ) -> None:
-        self.sock = socket.create_connection(address)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = connected(address)
         self.sock.setblocking(False)
         self.replies = replies
         self.done_count = 0

@@ -7,7 +7,19 @@ from pathlib import Path
 import pytest
 
 from bench.goals import By, Goal, Verdict, judge
-from bench.report import Failure, Outcome, Row, aligned, details, medians, show, table, write
+from bench.report import (
+    Failure,
+    Outcome,
+    Row,
+    Time,
+    aligned,
+    details,
+    longest,
+    medians,
+    show,
+    table,
+    write,
+)
 from bench.trust import Trust
 
 GOALS = (Goal("fetch", True, 1.2, 1.5), Goal("fetch", False, 0.5, by=By.CPU))
@@ -83,3 +95,10 @@ def test_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str
 
 def test_a_verdict_without_an_aim_meets_it_with_the_must() -> None:
     assert Verdict(Goal("x", True, 1.0), 1.0).aim_met
+
+
+def test_where_the_time_of_a_run_went() -> None:
+    spent = [Time("kafka", "reopen", 1, 30.0, 120.0), Time("runnel os", "reopen", 1, 30.0, 60.0)]
+    told = longest([*spent, Time("kafka", "fetch", 1, 0.0, 6.0)], 1)
+    assert told.startswith("minutes: 4 in all, 1 of them waiting")
+    assert told.endswith("longest: reopen 3.0")

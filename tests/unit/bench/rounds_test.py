@@ -90,3 +90,29 @@ def test_memory_is_taken_where_the_process_is_known(rounds: Rounds) -> None:
     weighed = [(row.target, row.round) for row in rounds.rows if row.measure == MEMORY]
     assert weighed == [("kafka", 1), ("kafka", 2)]
     assert all(row.value > 1 for row in rounds.rows if row.measure == MEMORY)
+
+
+def test_who_is_only_shown_takes_part_in_every_other_round() -> None:
+    seen: list[str] = []
+    shown = Target("runnel interval", ("127.0.0.1", 4))
+    Rounds([KAFKA, RUNNEL, shown], QUICK, beside=[shown.name]).run([cell("a", seen)], 3)
+    assert seen.count("runnel os: a") == 3
+    assert seen.count("runnel interval: a") == 2
+
+
+def test_what_missed_is_in_every_round_that_follows_though_it_takes_long() -> None:
+    seen: list[str] = []
+    long = cell("a", seen)._replace(is_repeated=False, is_own=True)
+    rounds = Rounds([KAFKA, RUNNEL], QUICK, RUNNEL.name)
+    rounds.run([long], 3)
+    assert seen == ["kafka: a", "runnel os: a"]
+    rounds.run([long], 3, is_again=True)
+    assert seen[2:] == ["runnel os: a"] * 3
+
+
+def test_what_a_cell_took_is_noted(rounds: Rounds) -> None:
+    rounds.run([cell("a", [])], 2)
+    assert [spent[:3] for spent in rounds.times] == [
+        (target.name, "a", number) for number in (1, 2) for target in (KAFKA, RUNNEL)
+    ]
+    assert all(spent.settled_s >= 0 and spent.took_s >= 0 for spent in rounds.times)
