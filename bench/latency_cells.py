@@ -59,8 +59,8 @@ def _beside_cold_reads() -> Cell:
 
 
 LATENCY_CELLS: tuple[Cell, ...] = (
-    latency_cell("sync produce", _sync),
-    latency_cell("end to end", _end_to_end),
+    latency_cell("sync produce", _sync)._replace(is_alone=True),
+    latency_cell("end to end", _end_to_end)._replace(is_alone=True),
     latency_cell("sync produce at half load", _sync_at_half_load, is_quick=False),
     latency_cell("end to end at half load", _end_to_end_at_half_load, is_quick=False),
     latency_cell("sync produce, every ack on disk", _sync_on_disk, is_quick=False),

@@ -53,7 +53,7 @@ class Scale(NamedTuple):
     seconds: float = 2.0
     client_messages: int = 100_000  # unbatched, by a real client
     megabytes: int = 1000
-    samples: int = 10_000
+    samples: int = 5000  # of a latency; ten seconds where they are paced
     idle_s: float = 20.0
     commits: int = 1_000_000  # in a journal that is replayed
     groups: int = 100  # of ten members that stay
@@ -92,3 +92,4 @@ class Cell(NamedTuple):
     is_repeated: bool = True  # else it takes long, and is run in the first round alone
     # Its goals are about Runnel by itself: the others are loaded once, by a quick run not at all.
     is_own: bool = False
+    is_alone: bool = False  # the other brokers are stopped meanwhile; for a few seconds only

@@ -19,6 +19,7 @@ from bench.model import Cell, Scale, Target
 from bench.progress import Step, shown
 from bench.report import Failure, Row, Time
 from bench.settling import settle
+from bench.stillness import still
 from bench.trust import SINK, SINK_MEASURES
 from runnel.bench.pipeline import LoadError
 from runnel.bench.usage import resident_mb
@@ -120,7 +121,9 @@ class Rounds:
             sys.stderr.write(f"{failure}\n")
 
     def _measure(self, cell: Cell, target: Target, number: int) -> None:
-        figures = cell.run(target, self._scale)
+        others = [other for other in self._targets if other is not target] if cell.is_alone else []
+        with still(others):
+            figures = cell.run(target, self._scale)
         for measure in cell.measures:
             if measure.name not in figures:
                 continue  # not to be had of this target

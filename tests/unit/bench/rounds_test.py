@@ -1,6 +1,8 @@
 """Targets take turns within a round, and a cell that fails costs only its own figures."""
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,6 +25,11 @@ def cell(name: str, seen: list[str], *, fails_on: str = "", starts_its_own: bool
         return {name: Figure(1.0)}
 
     return Cell((Measure(name, "MB/s"),), run, starts_its_own=starts_its_own)
+
+
+@pytest.fixture(autouse=True)
+def _sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.rounds.settle", lambda _targets: 0.0)
 
 
 @pytest.fixture
@@ -108,6 +115,20 @@ def test_what_missed_is_in_every_round_that_follows_though_it_takes_long() -> No
     assert seen == ["kafka: a", "runnel os: a"]
     rounds.run([long], 3, is_again=True)
     assert seen[2:] == ["runnel os: a"] * 3
+
+
+def test_the_others_are_stopped_where_a_cell_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[list[str]] = []
+
+    @contextmanager
+    def still(targets: Iterable[Target]) -> Iterator[None]:
+        stopped.append([target.name for target in targets])
+        yield
+
+    monkeypatch.setattr("bench.rounds.still", still)
+    alone = cell("a", [])._replace(is_alone=True)
+    Rounds([KAFKA, RUNNEL], QUICK).run([alone, cell("b", [])], 1)
+    assert stopped == [["runnel os"], ["kafka"], [], []]
 
 
 def test_what_a_cell_took_is_noted(rounds: Rounds) -> None:
