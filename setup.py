@@ -1,10 +1,10 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
-Four things are compiled: the record decoder, the encoder of columns and what coordinators write,
-which are Cython and have Python twins; the codecs of produce, fetch, commits and heartbeats, Cython
-written by `tools/hot_codecs.py`; the modules that these go through, plain typed Python that goes
-through mypyc; and the client's messages and deliveries, the same Python files through Cython, with
-types that `tools/client_types.py` adds.
+Four things are compiled: the record decoder, the encoder of columns, what coordinators write and
+runs of batches, which are Cython and have Python twins; the codecs of produce, fetch, commits and
+heartbeats, Cython written by `tools/hot_codecs.py`; the modules that these go through, plain typed
+Python that goes through mypyc; and the client's messages and deliveries, the same Python files
+through Cython, with types that `tools/client_types.py` adds.
 An editable install (`make setup`) leaves all but the first as source, so that an edit is never
 shadowed by an older binary; a wheel, `make run` and `make bench` have them compiled
 (docs/adr/0010, docs/adr/0039).
@@ -19,6 +19,7 @@ from setuptools import Extension, setup
 DECODER = Path("src/runnel/native/_records.pyx")
 ENCODER = Path("src/runnel/native/_payloads.pyx")
 JOURNAL = Path("src/runnel/native/_journal.pyx")
+BATCH_RUNS = Path("src/runnel/native/_batch_runs.pyx")
 HOT_MODULES = (
     "broker/buffers",
     "broker/client_batch",
@@ -66,7 +67,6 @@ HOT_MODULES = (
     "coordinator/runtime",
     "coordinator/timers",
     "metrics",
-    "native/journal_reading",
     "storage/batches",
     "storage/epochs",
     "storage/files",
@@ -90,6 +90,7 @@ def extensions() -> list[Extension]:
     found = cython("runnel.native._records", DECODER, "-O3")
     found += cython("runnel.native._payloads", ENCODER, "-O3")
     found += cython("runnel.native._journal", JOURNAL, "-O2")
+    found += cython("runnel.native._batch_runs", BATCH_RUNS, "-O2")
     if "editable_wheel" not in sys.argv:
         found += hot_codecs() + client_types() + hot_modules()
     for extension in found:

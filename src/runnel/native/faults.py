@@ -39,3 +39,7 @@ def fault(number: int, index: int, base_offset: int) -> RunnelError:
         ErrorCode.INVALID_RECORD,
         f"record {index} of the batch at offset {base_offset}: {_WHY[number]}",
     )
+
+
+def damaged(base_offset: int) -> RunnelError:
+    return RunnelError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {base_offset} is damaged")

@@ -13,18 +13,15 @@ would be in any other segment, gaps are what compaction left, and bytes that are
 log out.
 """
 
-import struct
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from runnel.config.topic import LogConfig
-from runnel.errors import ErrorCode, RunnelError
-from runnel.ports import Disk, File
+from runnel.errors import RunnelError
+from runnel.ports import Disk
 from runnel.storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
-    RECOVERY_POINTS,
     decode_epochs,
     decode_partition_metadata,
 )
@@ -34,22 +31,11 @@ from runnel.storage.log import Log, Surroundings
 from runnel.storage.producers import ProducerStates
 from runnel.storage.rebuild import rebuild_producers, rebuild_transactions, write_snapshot
 from runnel.storage.segment import LOG, SNAPSHOT, Segment
-from runnel.storage.transactions import Marker, read_marker
+from runnel.storage.segment_scan import READ_BYTES, Judge, scan_segment
 from runnel.types import NO_TOPIC_ID, TopicId, TopicPartition
-from runnel.wire.batch import (
-    CONTROL,
-    CRC_START,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    BatchHeader,
-    crc32c,
-)
+from runnel.wire.batch import MAGIC
 
 T = TypeVar("T")
-
-READ_BYTES = 1 << 20
-_OLD_MESSAGE = struct.Struct(">qiIb")  # offset, size, CRC-32 of what follows it, magic
 
 
 class Wanted(NamedTuple):
@@ -59,29 +45,6 @@ class Wanted(NamedTuple):
     recovery_point: int
     log_start_offset: int
     allow_gaps: bool  # between offsets: the topic is compacted, or may be
-
-
-class _Judge(NamedTuple):
-    """What a scan may find fault with."""
-
-    recovery_point: int
-    allow_gaps: bool
-    notices: list[Notice]
-
-    def allows_gap_before(self, offset: int) -> bool:
-        return self.allow_gaps or offset <= self.recovery_point
-
-    def keeps_damaged(self, segment: Segment, header: BatchHeader) -> bool:
-        if header.next_offset > self.recovery_point:
-            return False
-        text = f"batch {header.base_offset} is damaged, and was durable: kept"
-        self.notices.append(Notice(segment.path(LOG), text))
-        return True
-
-    def note_end(self, segment: Segment) -> None:
-        if segment.next_offset < self.recovery_point:
-            text = f"ends at {segment.next_offset}, before {self.recovery_point} was durable"
-            self.notices.append(Notice(segment.path(LOG), text))
 
 
 def load_log(
@@ -109,7 +72,7 @@ def load_log(
             end = segments[-1].next_offset
             producers = rebuild_producers(disk, segments, files.snapshots, end)
     else:
-        judge = _Judge(wanted.recovery_point, wanted.allow_gaps, notices)
+        judge = Judge(wanted.recovery_point, wanted.allow_gaps, notices)
         producers, scanned = _recover(disk, segments, files, epochs, judge)
     if segments and segments[-1].next_offset < wanted.log_start_offset:
         notices.append(Notice(folder, f"ends before its start {wanted.log_start_offset}: emptied"))
@@ -120,7 +83,7 @@ def load_log(
         producers = ProducerStates()
     if not segments:
         segments.append(_first_segment(around, folder, config, max(wanted.log_start_offset, 0)))
-    if not epochs_known:
+    if not epochs_known and len(scanned) < len(segments):  # else the scan has seen every batch
         _rebuild_epochs(segments, epochs)
     try:
         segments[-1].activate()
@@ -186,7 +149,7 @@ def _find_end(segment: Segment, notices: list[Notice]) -> bool:
 
 
 def _recover(
-    disk: Disk, segments: list[Segment], files: FolderFiles, epochs: LeaderEpochs, judge: _Judge
+    disk: Disk, segments: list[Segment], files: FolderFiles, epochs: LeaderEpochs, judge: Judge
 ) -> tuple[ProducerStates, list[Segment]]:
     """Scan the segments from the recovery point on; those past the first bad byte are dropped.
 
@@ -204,7 +167,7 @@ def _recover(
         segment = segments[slot]
         if slot:  # the one that the roll wrote may be lost, or the segments before it may go
             _replace_snapshot(disk, files, segment.base_offset, producers)
-        cut_bytes = _scan_segment(segment, producers, epochs, judge)
+        cut_bytes = scan_segment(segment, producers, epochs, judge)
         if cut_bytes:
             judge.notices.append(
                 Notice(
@@ -237,120 +200,6 @@ def _replace_snapshot(
     if offset not in files.snapshots:
         files.snapshots.append(offset)
         files.snapshots.sort()
-
-
-def _scan_segment(
-    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, judge: _Judge
-) -> int:
-    """Read the whole file, keep the good batches at its start, cut the rest. Bytes cut.
-
-    Raises RunnelError instead of cutting before the recovery point.
-    """
-    segment.reset_indexes()
-    segment.next_offset = segment.base_offset
-    segment.is_active = True
-    size, position = segment.size, 0
-    for position, header, marker in _good_batches(segment, size, judge):
-        segment.note(position, header.last_offset, header.max_timestamp)
-        if header.partition_leader_epoch > epochs.latest_epoch:
-            epochs.assign(header.partition_leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
-            aborted = producers.update(header, marker)
-            if aborted is not None:
-                segment.txn_index.append(aborted)
-        segment.size = position + header.size
-    if segment.next_offset == segment.base_offset:
-        segment.size = 0
-    if segment.size < size and segment.next_offset < judge.recovery_point:
-        raise RunnelError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{segment.path(LOG)} is damaged at position {segment.size}, before its recovery point"
-            f" {judge.recovery_point}: restore the file, or remove {RECOVERY_POINTS} to have the"
-            " log cut there",
-        )
-    if segment.size < size:
-        segment.file.truncate(segment.size)
-    return size - segment.size
-
-
-def _good_batches(
-    segment: Segment, size: int, judge: _Judge
-) -> Iterator[tuple[int, BatchHeader, Marker | None]]:
-    """Batches until the first that is not whole, sane and right; memory stays at one chunk."""
-    file, position = segment.file, 0
-    chunk, chunk_at, epoch = b"", 0, -1
-    while position + HEADER_SIZE <= size:
-        at = position - chunk_at
-        if at + HEADER_SIZE > len(chunk):
-            chunk, chunk_at, at = file.read_at(position, READ_BYTES), position, 0
-        header = BatchHeader.read(chunk, at)
-        end = position + header.size
-        if header.length < HEADER_SIZE - LOG_OVERHEAD or end > size:
-            return
-        if header.magic != MAGIC:
-            _refuse_other_formats(segment, header, position)
-            return
-        if at and end > chunk_at + len(chunk):
-            chunk, chunk_at, at = file.read_at(position, READ_BYTES), position, 0
-        if not _follows(segment, header, epoch, judge):
-            return
-        right = _body_crc(file, header, chunk, at, position) == header.crc
-        if not right and not judge.keeps_damaged(segment, header):
-            return
-        marker = None
-        if header.attributes & CONTROL:
-            try:
-                marker = read_marker(chunk[at : at + header.size])
-            except RunnelError:
-                return
-        yield position, header, marker
-        position, epoch = end, header.partition_leader_epoch
-
-
-def _follows(segment: Segment, header: BatchHeader, epoch: int, judge: _Judge) -> bool:
-    """Whether the fields that no CRC covers continue the batches before."""
-    base_offset, expected = header.base_offset, segment.next_offset
-    return (
-        (
-            base_offset == expected
-            or (base_offset > expected and judge.allows_gap_before(base_offset))
-        )
-        and header.last_offset_delta >= 0
-        and segment.may_hold(header.last_offset)
-        and header.partition_leader_epoch >= epoch
-    )
-
-
-def _body_crc(file: File, header: BatchHeader, chunk: bytes, at: int, position: int) -> int:
-    """CRC-32C of a batch; one larger than the chunk is read piece by piece, never at once."""
-    end = position + LOG_OVERHEAD + header.length
-    piece = memoryview(chunk)[at + CRC_START : at + LOG_OVERHEAD + header.length]
-    crc = crc32c(piece)
-    position += CRC_START + len(piece)
-    while position < end:
-        more = file.read_at(position, min(READ_BYTES, end - position))
-        if not more:
-            return -1
-        crc = crc32c(more, crc)
-        position += len(more)
-    return crc
-
-
-def _refuse_other_formats(segment: Segment, header: BatchHeader, position: int) -> None:
-    """Bytes with another magic are garbage to cut, unless their own checksum says otherwise."""
-    size = header.length + LOG_OVERHEAD
-    if size > READ_BYTES:
-        return
-    raw = segment.file.read_at(position, size)
-    _offset, _size, old_crc, magic = _OLD_MESSAGE.unpack_from(raw)
-    is_old = magic in (0, 1) and zlib.crc32(raw[16:]) == old_crc
-    is_newer = header.magic == MAGIC + 1 and crc32c(raw[CRC_START:]) == header.crc
-    if is_old or is_newer:
-        raise RunnelError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{segment.path(LOG)} holds records of format {header.magic} at position {position};"
-            f" this release reads {MAGIC}",
-        )
 
 
 def _rebuild_epochs(segments: list[Segment], epochs: LeaderEpochs) -> None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from runnel.errors import ErrorCode, RunnelError
+from runnel.native.scanned import Run, Scanned
 from runnel.ports import Disk, File, Readable
 from runnel.storage.files import OpenFiles, write_all
 from runnel.storage.flush import write_index
@@ -264,6 +265,29 @@ class Segment:
             del tail[:TAIL_BATCHES]
             del self._tail_positions[:TAIL_BATCHES]
         self.next_offset = last_offset + 1
+
+    def scanned(self, position: int, leader_epoch: int) -> Scanned:
+        """What has been noted of the batches before `position`."""
+        return Scanned(
+            position,
+            self.next_offset,
+            leader_epoch,
+            self.index.last_position,
+            self.max_timestamp,
+            self.max_timestamp_offset,
+        )
+
+    def note_run(self, run: Run) -> None:
+        """`note` for all batches of a run, but that none of them is kept as one of the last."""
+        index, time_index = self.index, self.time_index
+        for entry in run.entries:
+            index.append(entry.last_offset, entry.position)
+            time_index.maybe_append(entry.max_timestamp, entry.max_timestamp_offset)
+        self._max_timestamp = run.after.max_timestamp
+        self.max_timestamp_offset = run.after.max_timestamp_offset
+        self._tail_offsets.clear()
+        self._tail_positions.clear()
+        self.next_offset = run.after.next_offset
 
     def may_hold(self, last_offset: int) -> bool:
         """Whether the 4 bytes of a relative offset reach so far (KAFKA-6264)."""
