@@ -66,6 +66,25 @@ class Outlet(Protocol):
     def close(self, reason: str) -> None: ...
 
 
+class _Gone:
+    """The outlet of every connection that is closed: its transport knows the connection, and would
+    stay with it until somebody looks for cycles, which is next to never.
+    """
+
+    def send(self, parts: list[Part]) -> int:
+        return 0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def call_soon(self, callback: Callable[[], None]) -> None: ...
+    def resume_reading(self) -> None: ...
+    def close(self, reason: str) -> None: ...
+
+
+_GONE: Final = _Gone()
+
+
 class Pending:
     """A reply that is not due yet. Whoever made it calls `settle` exactly once."""
 
@@ -144,7 +163,7 @@ class Connection:
     ) -> None:
         self._handle = handle
         self._before_replies = before_replies  # what they tell of may be somebody else's news, too
-        self._outlet = outlet
+        self._outlet: Outlet = outlet
         self._buffers = buffers
         self._in_flight_max = in_flight_max
         self._held: memoryview | None = None
@@ -414,8 +433,10 @@ class Connection:
         """The socket is gone: nothing may be sent, nobody may wait for us."""
         self.mute |= Mute.CLOSED
         for pending in self._outstanding:
-            if pending.cancel is not None:
-                pending.cancel()
+            cancel, pending.cancel = pending.cancel, None  # it knows who waits, and that one us
+            if cancel is not None:
+                cancel()
         self._outstanding.clear()
         self._replies.clear()
         self._release()
+        self._outlet = _GONE

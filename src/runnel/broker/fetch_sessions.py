@@ -9,7 +9,7 @@ import random
 from collections import OrderedDict
 from typing import Final
 
-from runnel.broker.partition import NO_EPOCH, Partition
+from runnel.broker.partition import NO_EPOCH, Partition, Place
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
@@ -18,6 +18,7 @@ FINAL_EPOCH: Final = -1
 FIRST_EPOCH: Final = 0
 IDLE_MS_MAX: Final = 120_000
 _EPOCH_MAX: Final = 2**31 - 1
+_NOWHERE: Final = Place()
 
 TopicKey = bytes | str  # a topic id from v13 on, a name before
 
@@ -33,7 +34,7 @@ class SessionPartition:
         "high_watermark",
         "index",
         "log_start_offset",
-        "partition",
+        "place",
         "topic",
         "was_error",
     )
@@ -41,7 +42,7 @@ class SessionPartition:
     def __init__(self, topic: TopicKey, asked: FetchPartition) -> None:
         self.topic = topic
         self.index = asked.partition
-        self.partition: Partition | None = None  # as it was found last; it may be gone
+        self.place = _NOWHERE  # where it was found last; it may be gone
         self.high_watermark = -1
         self.log_start_offset = -1
         self.was_error = False

@@ -43,6 +43,26 @@ NO_TIMESTAMP: Final = -1
 Appended = tuple[int, int, int]  # base offset, last offset, log append time or -1
 
 
+class Place:
+    """Where whoever may outlive a partition looks for it; empty once it is dropped.
+
+    The fetch session of a client that went stays until its slot is needed. Held by it, partitions
+    of deleted topics would stay as long, and with each its log and its indexes.
+    """
+
+    __slots__ = ("partition",)
+
+    def __init__(self, partition: "Partition | None" = None) -> None:
+        self.partition = partition
+
+
+def _log_failed(place: Place, told_before: Callable[[], None]) -> None:
+    """Whoever waits for a log that went offline waits in vain, and is to hear of it now."""
+    told_before()
+    if place.partition is not None:
+        place.partition.wake()
+
+
 class Partition(Waitable):
     """Owned by `Partitions`; touched only on the loop's thread."""
 
@@ -65,6 +85,7 @@ class Partition(Waitable):
         "leader_id",
         "log",
         "min_in_sync",
+        "place",
         "topic_partition",
     )
 
@@ -77,6 +98,7 @@ class Partition(Waitable):
         flush_soon: Callable[["Partition", int], None],
     ) -> None:
         super().__init__()
+        self.place = Place(self)
         self.log = log
         self.topic_partition = log.partition
         self._clock = clock
@@ -90,12 +112,7 @@ class Partition(Waitable):
         self.in_sync_count = 0
         self.min_in_sync = 1
         self.configure(log.config)
-        log.on_failed = partial(self._log_failed, log.on_failed)
-
-    def _log_failed(self, told_before: Callable[[], None]) -> None:
-        """Whoever waits for a log that went offline waits in vain, and is to hear of it now."""
-        told_before()
-        self._wake()
+        log.on_failed = partial(_log_failed, self.place, log.on_failed)
 
     def configure(self, config: LogConfig) -> None:
         """Take in a topic's configuration, the parts that every append asks for as plain fields."""
@@ -113,7 +130,7 @@ class Partition(Waitable):
     def replace_log(self, log: Log) -> None:
         """The same records, all of them flushed, in another data folder."""
         self.log = log
-        log.on_failed = partial(self._log_failed, log.on_failed)
+        log.on_failed = partial(_log_failed, self.place, log.on_failed)
         self.configure(log.config)
         self._touched[self] = None
         log.producers.high_watermark_moved(self.high_watermark)
@@ -138,7 +155,12 @@ class Partition(Waitable):
         self.is_leader = False
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
-        self._wake()
+        self.wake()
+
+    def drop(self) -> None:
+        """It is no partition of this broker any more, and never will be again."""
+        self.resign(-1, self.leader_epoch)
+        self.place.partition = None
 
     def ensure_leads(self) -> None:
         if not self.is_leader:
@@ -185,9 +207,9 @@ class Partition(Waitable):
     def flushed(self) -> None:
         """An fsync came back; the log has advanced its flushed offset."""
         self.advance_high_watermark()
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         if self.waiters:
             self._waiting.moved(self)
 

@@ -69,7 +69,8 @@ class Partitions:
         self._waiting = waiting
         self._flusher = flusher
         self._by_topic: dict[str, dict[int, Partition]] = {}
-        self._failed: dict[tuple[str, int], RunnelError] = {}  # logs that could not be opened
+        # Logs that could not be opened, and why not.
+        self._failed: dict[tuple[str, int], tuple[ErrorCode, str]] = {}
         self._wanted = self._applied = Image()
         self._image_changed = asyncio.Event()
         self._applied_changed = asyncio.Event()
@@ -93,9 +94,15 @@ class Partitions:
         try:
             return self._by_topic[topic][index]
         except KeyError:
-            raise self._failed.get((topic, index)) or RunnelError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this broker"
-            ) from None
+            raise self._refusal(topic, index) from None
+
+    def _refusal(self, topic: str, index: int) -> RunnelError:
+        """Made anew each time: one that is raised again keeps the frames of every time before."""
+        why = self._failed.get((topic, index))
+        if why is not None:
+            return RunnelError(*why)
+        where = f"{topic}-{index} is not on this broker"
+        return RunnelError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, where)
 
     def find(self, topic: str, index: int) -> Partition | None:
         return self._by_topic.get(topic, {}).get(index)
@@ -230,7 +237,7 @@ class Partitions:
                 found = None
             return found or self._logs.create(topic.name, topic.id, index, config)
         except RunnelError as error:
-            self._failed[topic.name, index] = error
+            self._failed[topic.name, index] = error.code, str(error)
             where = TopicPartition(topic.name, index)
             _log.error("%s cannot be opened: %s", where, error, extra=about(where))
             return None
@@ -252,8 +259,10 @@ class Partitions:
     async def _drop(self, topic: Topic) -> None:
         partitions = self._by_topic.pop(topic.name, {})
         self.topic_names.pop(topic.id, None)
+        for record in topic.partitions:
+            self._failed.pop((topic.name, record.index), None)
         for partition in partitions.values():
-            partition.resign(-1, partition.leader_epoch)
+            partition.drop()
             self.on_role(partition)
             self._flusher.forget(partition)
             try:

@@ -39,7 +39,7 @@ from runnel.ports import (
 
 FILE_NAME: Final = "metadata.db"
 RESERVE_NAME: Final = "metadata.reserve"
-HISTORY_CHANGES: Final = 20_000
+HISTORY_CHANGES: Final = 2_000  # half a kilobyte each; who follows is a transaction behind
 MAX_LEASES: Final = 10_000
 
 _SCHEMA = """

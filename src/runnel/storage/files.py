@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import PurePosixPath
@@ -346,18 +346,26 @@ class OpenFiles:
     """Bounds how many segments hold a descriptor: opening one past the limit releases the oldest.
 
     First in, first out: a busy segment that is released is opened again at its next use, which
-    costs one open per `limit` opens of others, and so needs no bookkeeping on the hot path.
+    costs one open per `limit` opens of others, and so needs no bookkeeping on the hot path. Who
+    lets go by itself says so: a segment of a deleted log would else stay here, and take a place.
+    Threads open logs side by side at the start, so each step is a single call.
     """
 
     def __init__(self, limit: int) -> None:
         assert limit > 0, limit
         self._limit = limit
-        self._holders: deque[Releasable] = deque()
+        self._holders: OrderedDict[Releasable, None] = OrderedDict()
 
     def opened(self, holder: Releasable) -> None:
         while len(self._holders) >= self._limit:
-            self._holders.popleft().release()
-        self._holders.append(holder)
+            self._release_oldest()
+        self._holders[holder] = None
+
+    def closed(self, holder: Releasable) -> None:
+        self._holders.pop(holder, None)
+
+    def _release_oldest(self) -> None:
+        self._holders.popitem(last=False)[0].release()
 
     def sparing(self, work: Callable[[], T]) -> T:
         """Do what opens a file; if descriptors have run out, again with some of ours let go."""
@@ -367,7 +375,7 @@ class OpenFiles:
             if not is_passing(error) or not self._holders:
                 raise
         for _ in range(-(-len(self._holders) // RELEASED_SHARE)):
-            self._holders.popleft().release()
+            self._release_oldest()
         return work()
 
     def __len__(self) -> int:

@@ -130,6 +130,7 @@ class Segment:
     def release(self) -> None:
         """Let go of the descriptor and of what can be loaded again. Slices keep theirs."""
         self._file = None
+        self._open_files.closed(self)
         if self.is_active or self.is_flushing:
             return
         if self._index is not None and self._index.unwritten("") is None:

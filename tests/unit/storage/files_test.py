@@ -119,6 +119,11 @@ def test_open_files_are_bounded() -> None:
         cache.opened(holder)
     assert len(cache) == 3
     assert [holder.released for holder in holders] == [1, 1, 0, 0, 0]
+    cache.closed(holders[3])
+    cache.closed(holders[0])  # it was released before
+    assert len(cache) == 2
+    cache.opened(holders[1])
+    assert [holder.released for holder in holders] == [1, 1, 0, 0, 0], "there was a place"
 
 
 def test_what_is_cached_is_read_and_what_was_warmed_is_cached(

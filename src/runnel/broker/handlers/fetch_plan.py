@@ -66,13 +66,13 @@ def make_plan(
     cannot_wait = False
     may_skip = not is_full and context.authorizer is None
     for wanted in session.partitions.values():
-        known = wanted.partition
+        known = wanted.place.partition
         if may_skip and known is not None and wanted.is_quiet(known, committed_only):
             on.append(known)
             continue
         try:
             partition = _find(context, services, wanted.topic, wanted.index)
-            wanted.partition = partition
+            wanted.place = partition.place
             data, size = _read(partition, wanted.asked, left, committed_only, total == 0, wait)
             on.append(partition)
             cannot_wait = cannot_wait or data.diverging_epoch.epoch >= 0

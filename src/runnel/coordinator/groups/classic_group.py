@@ -104,6 +104,7 @@ class ClassicGroup:
                 self.static_members.pop(member.instance_id, None)
             if member.session is not None:
                 member.session.end()
+                member.session = None  # its timer knows the member: nothing else would part them
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         self.forget_pending(member_id)

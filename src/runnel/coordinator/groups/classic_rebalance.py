@@ -105,8 +105,7 @@ class ClassicRebalance:
     def _start_join_timer(
         self, group: ClassicGroup, delay_ms: int, work: Callable[[ClassicGroup], None]
     ) -> None:
-        if group.join_timer is not None:
-            group.join_timer.cancel()
+        _cancel_join_timer(group)
         group.join_timer = self._shard.after(delay_ms, lambda: work(group))
 
     def complete_if_all_joined(self, group: ClassicGroup) -> None:
@@ -119,8 +118,7 @@ class ClassicRebalance:
 
     def _complete_join(self, group: ClassicGroup) -> None:
         """Who has not joined by now is out, unless it is static and its session goes on."""
-        if group.join_timer is not None:
-            group.join_timer.cancel()
+        _cancel_join_timer(group)
         for member in list(group.members.values()):
             if member.joining is None and member.instance_id is None:
                 group.remove(member.member_id)
@@ -179,6 +177,7 @@ class ClassicRebalance:
         group.pending_sync.clear()
         if group.sync_timer is not None:
             group.sync_timer.cancel()
+            group.sync_timer = None
 
     def _expire_sync(self, group: ClassicGroup) -> None:
         if not group.pending_sync:
@@ -196,9 +195,15 @@ class ClassicRebalance:
         for member_id in list(group.pending_members):
             group.forget_pending(member_id)
         self._end_sync_phase(group)
-        if group.join_timer is not None:
-            group.join_timer.cancel()
+        _cancel_join_timer(group)
         group.move_to(ClassicState.DEAD, self._shard.clock.wall_ms())
+
+
+def _cancel_join_timer(group: ClassicGroup) -> None:
+    """A timer knows its group, so one that is kept would keep a deleted group in memory."""
+    if group.join_timer is not None:
+        group.join_timer.cancel()
+        group.join_timer = None
 
 
 def _next_generation(group: ClassicGroup) -> int:
