@@ -52,7 +52,9 @@ class IdleConsumer:
         return False
 
     def idle(self, count: int) -> list[bytes]:
-        return [encode_frame(self._fetch(epoch, []), FETCH_VERSION) for epoch in range(1, count + 1)]
+        return [
+            encode_frame(self._fetch(epoch, []), FETCH_VERSION) for epoch in range(1, count + 1)
+        ]
 
     def _fetch(self, epoch: int, topics: list[FetchTopic]) -> FetchRequest:
         return FetchRequest(
