@@ -1,10 +1,10 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
-Four things are compiled: the record decoder, the encoder of columns, what coordinators write and
-runs of batches, which are Cython and have Python twins; the codecs of produce, fetch, commits and
-heartbeats, Cython written by `tools/hot_codecs.py`; the modules that these go through, plain typed
-Python that goes through mypyc; and the client's messages and deliveries, the same Python files
-through Cython, with types that `tools/client_types.py` adds.
+Four things are compiled: the record decoder, the encoder of columns, what coordinators write, runs
+of batches and the clocks, which are Cython and have Python twins; the codecs of produce, fetch,
+commits and heartbeats, Cython written by `tools/hot_codecs.py`; the modules that these go through,
+plain typed Python that goes through mypyc; and the client's messages and deliveries, the same
+Python files through Cython, with types that `tools/client_types.py` adds.
 An editable install (`make setup`) leaves all but the first as source, so that an edit is never
 shadowed by an older binary; a wheel, `make run` and `make bench` have them compiled
 (docs/adr/0010, docs/adr/0039).
@@ -20,6 +20,7 @@ DECODER = Path("src/runnel/native/_records.pyx")
 ENCODER = Path("src/runnel/native/_payloads.pyx")
 JOURNAL = Path("src/runnel/native/_journal.pyx")
 BATCH_RUNS = Path("src/runnel/native/_batch_runs.pyx")
+CLOCK = Path("src/runnel/native/_clock.pyx")
 HOT_MODULES = (
     "broker/buffers",
     "broker/client_batch",
@@ -33,6 +34,7 @@ HOT_MODULES = (
     "broker/flusher",
     "broker/gathering",
     "broker/group_topics",
+    "broker/handlers/classic_groups",
     "broker/handlers/consumer_groups",
     "broker/handlers/fetch",
     "broker/handlers/fetch_plan",
@@ -51,16 +53,22 @@ HOT_MODULES = (
     "broker/throttling",
     "broker/transport",
     "broker/waiting",
+    "broker/watching",
     "coordinator/gathering",
+    "coordinator/groups/caller",
+    "coordinator/groups/classic",
     "coordinator/groups/classic_group",
+    "coordinator/groups/classic_member",
     "coordinator/groups/committed",
     "coordinator/groups/consumer_checks",
+    "coordinator/groups/consumer_commits",
     "coordinator/groups/consumer_epochs",
     "coordinator/groups/consumer_group",
     "coordinator/groups/consumer_protocol",
     "coordinator/groups/consumer_regex",
     "coordinator/groups/consumer_requests",
     "coordinator/groups/consumer_sessions",
+    "coordinator/groups/consumer_staying",
     "coordinator/groups/machine",
     "coordinator/groups/offset_records",
     "coordinator/groups/offsets",
@@ -91,6 +99,7 @@ def extensions() -> list[Extension]:
     found += cython("runnel.native._payloads", ENCODER, "-O3")
     found += cython("runnel.native._journal", JOURNAL, "-O2")
     found += cython("runnel.native._batch_runs", BATCH_RUNS, "-O2")
+    found += cython("runnel.native._clock", CLOCK, "-O2")
     if "editable_wheel" not in sys.argv:
         found += hot_codecs() + client_types() + hot_modules()
     for extension in found:

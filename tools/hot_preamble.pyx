@@ -5,13 +5,15 @@
 from struct import error as struct_error, pack, unpack_from
 
 from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytearray cimport (
+    PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE, PyByteArray_Resize,
+)
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from runnel.errors import WireError
 from runnel.wire.primitives import (
@@ -108,6 +110,18 @@ cdef str text(const uint8_t *data, Py_ssize_t size, Py_ssize_t left):
     if size > left:
         refuse_size(size, left)
     return PyUnicode_DecodeUTF8(<const char *>data, size, NULL)
+
+def new_reply(Py_ssize_t size):
+    out = PyByteArray_FromStringAndSize(NULL, size)
+    memset(PyByteArray_AS_STRING(out), 0, size)
+    return out
+
+def stamp_reply(bytearray out, int32_t size, int32_t correlation_id):
+    cdef uint8_t *at = <uint8_t *>PyByteArray_AS_STRING(out)
+    if PyByteArray_GET_SIZE(out) < 8:
+        refuse_size(8, PyByteArray_GET_SIZE(out))
+    put_i(at, size)
+    put_i(at + 4, correlation_id)
 
 def text_at(object buffer, Py_ssize_t start, Py_ssize_t size):
     cdef Py_buffer held

@@ -12,16 +12,19 @@ same whatever the broker does, are counted with those of the broker.
 import asyncio
 import os
 import random
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from bench.ratchet.caller import Caller
+from bench.ratchet.guests import Guest, newest
 from bench.ratchet.parts import (
     LONG_MS,
     PARTITION_COUNTS,
     PARTS,
     WARM_UP_COUNT,
+    Part,
     Round,
     ensure_good,
 )
@@ -32,12 +35,19 @@ from runnel.config.settings import load
 from runnel.storage.files import MemoryDisk, OsDisk
 from runnel.wire.apis import ApiKey
 from runnel.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from runnel.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.simulated.store import FakeStore
 
 S = TypeVar("S")
 T = TypeVar("T")
 DATA = "data"
 CREATE_TOPICS_VERSION = 7
+SETTINGS = {
+    "log.dirs": DATA,
+    "runnel.metadata.lease.ms": str(LONG_MS),
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 def mark() -> None:
@@ -71,6 +81,18 @@ class Clients:
         assert created.error_code == 0, created
         return Topic(name, created.topic_id, partition_count)
 
+    async def settle(self, guest: Guest) -> None:
+        is_settled = False
+        while not is_settled:
+            frame = newest(guest.request())
+            key, version = struct.unpack_from(">hh", frame, 4)
+            _, reply = decode_reply(key, version, bytes(await self._asking.call(frame)))
+            is_settled = not guest.on_reply(reply)
+
+    async def find_coordinator(self) -> None:
+        """The first who asks for one makes its topic."""
+        await self._asking.call(newest(FindCoordinatorRequest(coordinator_keys=["group"])))
+
     async def play(self, one: Round) -> list[memoryview]:
         """The replies in the order of the round's requests, valid until the next round."""
         if one.parked is None:
@@ -82,7 +104,7 @@ class Clients:
 
 
 async def _play_all() -> None:
-    settings, _ = load({"log.dirs": DATA, "runnel.metadata.lease.ms": str(LONG_MS)}, {}, None)
+    settings, _ = load(SETTINGS, {}, None)
     ports = Ports(
         clock=SystemClock(),
         disk=OsDisk(),
@@ -99,12 +121,22 @@ async def _play_all() -> None:
         topics = {
             name: await clients.create(name, PARTITION_COUNTS[name]) for name in PARTITION_COUNTS
         }
+        await clients.find_coordinator()
         await _end_recurring_work()
         tune_collector()
         for part in PARTS:
-            await _count(clients, part.rounds(topics[part.topic], WARM_UP_COUNT + part.round_count))
+            await _count(clients, await _rounds(clients, part, topics[part.topic]))
         for caller in callers:
             caller.close()
+
+
+async def _rounds(clients: Clients, part: Part, topic: Topic) -> Sequence[Round]:
+    count = WARM_UP_COUNT + part.round_count
+    if part.guest is None:
+        return part.rounds(topic, count)
+    guest = part.guest(topic)
+    await clients.settle(guest)
+    return part.rounds(guest, count)
 
 
 async def _end_recurring_work() -> None:

@@ -22,7 +22,6 @@ from runnel.broker.partitions import Partitions
 from runnel.broker.waiting import Waiting
 from runnel.cluster.features import TRANSACTION_VERSION, level_of
 from runnel.cluster.image import Image
-from runnel.cluster.values import ConfigOwner
 from runnel.config.settings import Settings
 from runnel.coordinator.runtime import Shard
 from runnel.coordinator.timers import Timers
@@ -105,12 +104,9 @@ class Coordination:
     def _import_groups(self) -> "Callable[[Shard[GroupMachine]], GroupMachine]":
         from runnel.coordinator.groups.machine import GroupMachine
 
+        topics = GroupTopics(self._image)
         return lambda shard: GroupMachine(
-            shard,
-            lambda: self._settings().groups,
-            GroupTopics(self._image),
-            self._random,
-            lambda group_id: self._image().configs_of(ConfigOwner("group", group_id)),
+            shard, lambda: self._settings().groups, topics, self._random, topics.configs_of
         )
 
     def _import_transactions(self) -> "Callable[[Shard[TransactionMachine]], TransactionMachine]":

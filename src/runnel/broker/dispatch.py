@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from runnel.broker.complaints import of_request
 from runnel.broker.connection import NO_KEY, PRODUCE_KEY, Connection, Part, Pending, Reply
 from runnel.broker.context import RequestContext, Services
-from runnel.broker.error_codes import Look, look_of
+from runnel.broker.error_codes import Look, look_at_own, look_of
 from runnel.broker.gathering import Promised
 from runnel.broker.security import CLUSTER_NAME, Authorizer, Resource, Right
 from runnel.broker.throttling import Throttling
@@ -29,6 +29,7 @@ from runnel.errors import ErrorCode, RunnelError, WireError
 from runnel.exporter.layout import HISTOGRAM_WORDS, REQUEST_TIMES
 from runnel.metrics import Slot
 from runnel.types import FileSlice
+from runnel.wire import hot
 from runnel.wire.apis import (
     APIS,
     ApiKey,
@@ -38,14 +39,17 @@ from runnel.wire.apis import (
     response_type,
 )
 from runnel.wire.compiler import codec_for
-from runnel.wire.hot import text_at as _text_at
 from runnel.wire.primitives import skip_tagged_fields as _skip_tags
 
 _log = logging.getLogger(__name__)
 # Api key, version, correlation id, length of client id.
 _unpack_header: Final = Struct(">hhih").unpack_from
-_REPLY_HEADER: Final = Struct(">ii")  # size, correlation id
 CLIENT_ID_BYTES_MAX: Final = 1024
+# Kept here: a name that is imported is looked for at every call.
+_now_ns: Final = monotonic_ns
+_new_reply: Final = hot.new_reply
+_stamp_reply: Final = hot.stamp_reply
+_text_at: Final = hot.text_at
 _COUNT_THEIR_OWN: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})  # errors, where they arise
 
 Handler = Callable[[RequestContext, Services, Any], Any]
@@ -66,11 +70,12 @@ class Route:
     __slots__ = (
         "cluster_right",
         "handler",
+        "has_error_code",
         "header_is_flexible",
         "key",
         "look_for_errors",
         "read",
-        "reply_header",
+        "reply_header_bytes",
         "response_type",
         "times",
         "version",
@@ -90,11 +95,12 @@ class Route:
         self.write: Callable[[bytearray, Any, list[Any]], bytearray]
         self.write = codec_for(response, version).write_into
         self.response_type: type[Any] = response
-        # Size and correlation id are packed over it.
-        self.reply_header = bytes(9 if response_header_version(key, version) >= 1 else 8)
+        # Size, correlation id, and no tagged fields where there may be some.
+        self.reply_header_bytes = 9 if response_header_version(key, version) >= 1 else 8
         self.times = REQUEST_TIMES + key * HISTOGRAM_WORDS  # where its histogram begins
         counts_its_own = key in _COUNT_THEIR_OWN
         self.look_for_errors: Look | None = None if counts_its_own else look_of(response)
+        self.has_error_code = self.look_for_errors is look_at_own  # and no other place for errors
 
 
 class Dispatch:
@@ -137,7 +143,7 @@ class Dispatch:
     def handle(self, connection: Connection, frame: memoryview) -> Reply:
         """Never raises. A frame that cannot be answered closes its connection."""
         services = self._services
-        began_ns = monotonic_ns()
+        began_ns = _now_ns()
         try:
             key, version, correlation_id, client_id_size = _unpack_header(frame)
             route = self._routes.get((key, version)) or self._route(key, version)
@@ -164,10 +170,10 @@ class Dispatch:
             kind = type(response)
             if kind is route.response_type:
                 parts = self._encode(route, correlation_id, response)
-                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
+                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
                 return parts
             if response is None:
-                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
+                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
                 return None
             if kind is Promised:
                 return self._promise(connection, route, correlation_id, response, began_ns)
@@ -215,20 +221,23 @@ class Dispatch:
         key = route.key
         return self._throttling.settle(connection, context, key, len(frame), worked_s, response)
 
-    def _encode(self, route: Route, correlation_id: int, response: object) -> list[Part]:
-        if route.look_for_errors is not None:
+    def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Part]:  # noqa: ANN401  # of the class that the route says
+        if route.has_error_code:
+            if code := response.error_code:
+                self._metrics.add_error(code)
+        elif route.look_for_errors is not None:
             route.look_for_errors(response, self._metrics.add_error)
-        out = bytearray(route.reply_header)
+        out = _new_reply(route.reply_header_bytes)
         parts: list[Part] = []
         last = route.write(out, response, parts)
         if not parts:
-            _REPLY_HEADER.pack_into(out, 0, len(out) - 4, correlation_id)
+            _stamp_reply(out, len(out) - 4, correlation_id)
             return [out]
         parts.append(last)
         size = 0
         for part in parts:
             size += part.size if isinstance(part, FileSlice) else len(part)
-        _REPLY_HEADER.pack_into(out, 0, size - 4, correlation_id)
+        _stamp_reply(out, size - 4, correlation_id)
         return parts
 
     def _promise(
@@ -258,7 +267,7 @@ class Dispatch:
         except Exception:  # noqa: BLE001  # as in `handle`: the others are to be answered
             self._failed(pending, route, correlation_id)
         else:
-            self._metrics.observe_us(route.times, (monotonic_ns() - promised.began_ns) // 1000)
+            self._metrics.observe_us(route.times, (_now_ns() - promised.began_ns) // 1000)
             pending.due(parts)
 
     def _park(
@@ -296,7 +305,7 @@ class Dispatch:
             except Exception:  # noqa: BLE001  # likewise: they are all woken in one go
                 self._failed(pending, route, correlation_id)
             else:
-                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
+                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
                 pending.settle(parts)
 
         parked.attempt = guarded
@@ -322,7 +331,7 @@ class Dispatch:
                 parts = None
                 if response is not None:
                     parts = self._encode(route, correlation_id, response)
-                self._metrics.observe_us(route.times, (monotonic_ns() - began_ns) // 1000)
+                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
                 pending.settle(parts)
             except WireError as error:
                 pending.abandon(str(error))

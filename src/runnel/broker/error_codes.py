@@ -23,7 +23,7 @@ def look_of(response_type: type[Any]) -> Look | None:
     ]
     has_own = any(field.name == ERROR_CODE for field in schema_of(response_type).fields)
     if not parts:
-        return _look_at_own if has_own else None
+        return look_at_own if has_own else None
 
     def look(response: Any, found: Found) -> None:  # noqa: ANN401  # a message of that class
         if has_own and response.error_code:
@@ -46,6 +46,6 @@ def _class_of(kind: Kind[Any]) -> type[Any] | None:
     return item if isinstance(item, type) else None
 
 
-def _look_at_own(response: Any, found: Found) -> None:  # noqa: ANN401  # a message of any class
+def look_at_own(response: Any, found: Found) -> None:  # noqa: ANN401  # a message of any class
     if response.error_code:
         found(response.error_code)

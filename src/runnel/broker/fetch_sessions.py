@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import Final
 
 from runnel.broker.partition import NO_EPOCH, Partition, Place
+from runnel.broker.watching import Watch
 from runnel.errors import ErrorCode, RunnelError
 from runnel.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
@@ -89,7 +90,7 @@ class SessionPartition:
 class Session:
     """The partitions of one client, in the order in which they are served."""
 
-    __slots__ = ("created_ms", "epoch", "id", "partitions", "used_ms")
+    __slots__ = ("created_ms", "epoch", "id", "partitions", "used_ms", "watch")
 
     def __init__(self, session_id: int, now_ms: int) -> None:
         self.id = session_id
@@ -97,6 +98,7 @@ class Session:
         self.partitions: dict[tuple[TopicKey, int], SessionPartition] = {}
         self.created_ms = now_ms
         self.used_ms = now_ms
+        self.watch: Watch | None = None  # unless it is forgotten at once
 
     def update(self, request: FetchRequest, by_id: bool) -> None:
         for topic in request.topics:
@@ -122,12 +124,13 @@ class Session:
 class FetchSessions:
     """Owned by the broker. Ordered by last use, oldest first."""
 
-    __slots__ = ("_random", "_sessions", "_slots_max", "partitions_max")
+    __slots__ = ("_ended", "_random", "_sessions", "_slots_max")
 
     def __init__(self, slots_max: int, chance: random.Random) -> None:
         self._slots_max = slots_max
         self._random = chance
         self._sessions: OrderedDict[int, Session] = OrderedDict()
+        self._ended: list[Watch] = []  # of sessions that are closed, for fetches that still wait
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -155,6 +158,7 @@ class FetchSessions:
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random.randrange(1, _EPOCH_MAX)
         session = self._sessions[session_id] = Session(session_id, now_ms)
+        session.watch = Watch()
         return session
 
     def _has_slot_for(self, size: int, now_ms: int) -> bool:
@@ -166,9 +170,15 @@ class FetchSessions:
         idle = now_ms - oldest.used_ms > IDLE_MS_MAX
         had_its_time = now_ms - oldest.created_ms > IDLE_MS_MAX
         if idle or (had_its_time and len(oldest.partitions) < size):
-            del self._sessions[oldest.id]
+            self.close(oldest.id)
             return True
         return False
 
     def close(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None and session.watch is not None:
+            self._ended.append(session.watch)
+        for watch in self._ended:
+            if not watch.fetches.waiters:
+                watch.lift()
+        self._ended = [watch for watch in self._ended if watch.fetches.waiters]

@@ -2,7 +2,9 @@
 
 By then every connection that had something to say has been heard, and what they said for one shard
 is written as one batch (`coordinator/gathering.py`). A turn is short, and a single request ends its
-own: it waits for nobody.
+own: it waits for nobody. Where commits come one by one, as those of consumers at leisure do, to
+gather them would only make each of them dearer: after a few turns with one commit each the next
+ones are written as they come, and then one is gathered again to see if it has company (ADR 52).
 """
 
 import asyncio
@@ -21,6 +23,8 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R")
 NONE: Final = ErrorCode.NONE  # found once: to look it up takes a microsecond
 TURN_MAX: Final = 2_000  # answers of one turn; what comes then is written by itself
+LONE_TURNS: Final = 8  # in a row, each with a single commit: the next are expected to be alone
+LEFT_ALONE: Final = 16  # so many of the next
 
 
 class Promised(Generic[R]):
@@ -79,18 +83,23 @@ class Promised(Generic[R]):
 class Gathering:
     """Owned by the broker; one per event loop."""
 
-    __slots__ = ("_answer", "_count", "_due", "_handle", "_loop")
+    __slots__ = ("_alone_left", "_answer", "_count", "_due", "_handle", "_lone_turns", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._due: dict[Gathered, Shard[Any]] = {}
         self._count = 0
+        self._lone_turns = 0
+        self._alone_left = 0
         self._handle: asyncio.Handle | None = None
         self._answer: Callable[[Promised[Any]], None] = _not_ours
 
-    @property
-    def has_room(self) -> bool:
-        return self._count < TURN_MAX
+    def is_worth_it(self) -> bool:
+        """Whether a commit that comes now is to be gathered with others."""
+        if self._count or not self._alone_left:
+            return self._count < TURN_MAX
+        self._alone_left -= 1
+        return False
 
     def answer_by(self, answer: Callable[[Promised[Any]], None]) -> None:
         self._answer = answer
@@ -106,6 +115,9 @@ class Gathering:
     def end_turn(self) -> None:
         """Write what is not written yet, then answer all of it, each connection with one call."""
         due, self._due = self._due, {}
+        self._lone_turns = self._lone_turns + 1 if self._count == 1 else 0
+        if self._lone_turns >= LONE_TURNS:
+            self._alone_left = LEFT_ALONE
         self._count = 0
         self._handle = None
         for gathered, shard in due.items():

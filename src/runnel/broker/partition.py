@@ -59,6 +59,10 @@ class Place:
 def _log_failed(place: Place, told_before: Callable[[], None]) -> None:
     """Whoever waits for a log that went offline waits in vain, and is to hear of it now."""
     told_before()
+    _wake_at(place)
+
+
+def _wake_at(place: Place) -> None:
     if place.partition is not None:
         place.partition.wake()
 
@@ -74,7 +78,6 @@ class Partition(Waitable):
         "_flush_soon",
         "_flushes_early",
         "_stamps_time",
-        "_syncs_first",
         "_touched",
         "_waiting",
         "high_watermark",
@@ -86,6 +89,7 @@ class Partition(Waitable):
         "log",
         "min_in_sync",
         "place",
+        "syncs_first",
         "topic_partition",
     )
 
@@ -112,14 +116,19 @@ class Partition(Waitable):
         self.in_sync_count = 0
         self.min_in_sync = 1
         self.configure(log.config)
+        self._listen_to(log)
+
+    def _listen_to(self, log: Log) -> None:
+        """It shall not know this partition, or neither would go without the other."""
+        log.on_start_moved = partial(_wake_at, self.place)  # to be told, though not at once
         log.on_failed = partial(_log_failed, self.place, log.on_failed)
 
     def configure(self, config: LogConfig) -> None:
         """Take in a topic's configuration, the parts that every append asks for as plain fields."""
         self.log.config = config
         self.inspects = is_needed(config)
-        self._syncs_first = config.durability == "ack"
-        self._flushes_early = not self._syncs_first and (
+        self.syncs_first = config.durability == "ack"
+        self._flushes_early = not self.syncs_first and (
             config.flush_messages != NEVER or config.flush_ms != NEVER
         )
         self._stamps_time = config.timestamp_type == "LogAppendTime"
@@ -130,7 +139,7 @@ class Partition(Waitable):
     def replace_log(self, log: Log) -> None:
         """The same records, all of them flushed, in another data folder."""
         self.log = log
-        log.on_failed = partial(_log_failed, self.place, log.on_failed)
+        self._listen_to(log)
         self.configure(log.config)
         self._touched[self] = None
         log.producers.high_watermark_moved(self.high_watermark)
@@ -143,6 +152,7 @@ class Partition(Waitable):
         if not self.is_leader or leader_epoch != self.leader_epoch:
             self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
             self._touched[self] = None
+            self.wake()  # a reader may have said which epoch it believes in
         self.is_leader = True
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
@@ -197,7 +207,7 @@ class Partition(Waitable):
     def advance_high_watermark(self) -> None:
         """With one replica in sync, the leader's own log decides. Never goes back."""
         log = self.log
-        reached = log.flushed_offset if self._syncs_first else log.log_end_offset
+        reached = log.flushed_offset if self.syncs_first else log.log_end_offset
         if reached > self.high_watermark:
             self.high_watermark = reached
             log.producers.high_watermark_moved(reached)
@@ -253,7 +263,7 @@ class Partition(Waitable):
         self._touched[self] = None
         if self._flushes_early:
             self._maybe_flush()
-        if not self._syncs_first:
+        if not self.syncs_first:
             self.advance_high_watermark()
         return base_offset, log.log_end_offset - 1, append_time_ms
 
@@ -271,7 +281,7 @@ class Partition(Waitable):
         self._touched[self] = None
         if self._flushes_early:
             self._maybe_flush()
-        if self._syncs_first:
+        if self.syncs_first:
             self._flush_soon(self, 0)
         else:
             self.advance_high_watermark()
@@ -295,6 +305,6 @@ class Partition(Waitable):
     def is_acknowledged(self, last_offset: int, acks: int) -> bool:
         if acks == ALL_IN_SYNC:
             return self.high_watermark > last_offset
-        if self._syncs_first:
+        if self.syncs_first:
             return self.log.flushed_offset > last_offset
         return True

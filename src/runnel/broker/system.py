@@ -9,23 +9,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from runnel.native import clocks
+
 S = TypeVar("S")
 T = TypeVar("T")
+_boot_ms: Final = clocks.boot_ms
+_wall_ms: Final = clocks.wall_ms
 YOUNG_OBJECTS_MAX: Final = 20_000
 _BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_clock_ns: Final = time.clock_gettime_ns  # every request asks: kept here, it is not looked up
-_wall_ns: Final = time.time_ns
 
 
 class SystemClock:
     __slots__ = ()
 
     def wall_ms(self) -> int:
-        return _wall_ns() // 1_000_000
+        return _wall_ms()
 
     def monotonic_ms(self) -> int:
         """Goes on while the machine is suspended: otherwise waking would look like a clock jump."""
-        return _clock_ns(_BOOT_TIME) // 1_000_000
+        return _boot_ms()
 
 
 def tune_collector() -> None:

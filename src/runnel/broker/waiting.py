@@ -46,7 +46,17 @@ class Parked(Generic[R]):
         self.is_produce = is_produce
 
 
-class Waiter:
+class Wakeable:
+    """What stands in the lists of those who wait: a parked request, or a watch for several."""
+
+    __slots__ = ()
+
+    def try_now(self) -> None:
+        """What it waits for has moved."""
+        raise NotImplementedError
+
+
+class Waiter(Wakeable):
     """One parked request. Leaves every list it stands in when it is answered or cancelled."""
 
     __slots__ = ("_answer", "_deadline", "_parked", "_waiting")
@@ -156,7 +166,7 @@ class Waiting:
 
     def _wake(self) -> None:
         moved, self._moved = self._moved, {}
-        due: dict[Waiter, None] = {}
+        due: dict[Wakeable, None] = {}
         for waitable in moved:
             due.update(waitable.waiters)
         self._is_waking = True

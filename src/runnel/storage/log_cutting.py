@@ -93,6 +93,7 @@ class CuttableLog(WritableLog):
             self.log_start_offset = before_offset
             self.epochs.truncate_from_start(before_offset)
             self.producers.high_watermark_moved(before_offset)
+            self.on_start_moved()
 
     def retain(self, now_ms: int, high_watermark: int) -> list[Deleted]:
         """Let go of segments by age, size or log start (R33). Raises KAFKA_STORAGE_ERROR.

@@ -60,6 +60,8 @@ class LogState:
         self.on_offsets_lowered: Callable[[], None] = lambda: None
         # Called once, when a write or a sync fails.
         self.on_failed: Callable[[], None] = lambda: None
+        # Called when records at the start of the log have gone.
+        self.on_start_moved: Callable[[], None] = lambda: None
         self._around = around
         self._active = segments[-1]
         self.log_start_offset = segments[0].base_offset

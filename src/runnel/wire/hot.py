@@ -2,11 +2,12 @@
 
 `bases` are C structs by module and name of the message class that inherits from them; `adopt`
 tells the compiled code of that class and of its shared defaults. `reads` and `writes` are functions
-by name and version of a message, as `compiler.Codec` describes them. `text_at` is for headers,
-which have no codec.
+by name and version of a message, as `compiler.Codec` describes them. `text_at`, `new_reply` and
+`stamp_reply` are for headers, which have no codec.
 """
 
 from collections.abc import Callable, Mapping
+from struct import Struct
 from typing import Any, Final
 
 from runnel.wire.primitives import refuse_size
@@ -16,6 +17,7 @@ try:
 except ImportError:
     _compiled = None
 
+_pack_reply_header: Final = Struct(">ii").pack_into
 COMPILED: Final = _compiled is not None
 bases: Final[Mapping[tuple[str, str], type[Any]]] = _compiled.bases if _compiled else {}
 reads: Final[Mapping[tuple[str, int], Callable[..., Any]]] = _compiled.reads if _compiled else {}
@@ -29,6 +31,15 @@ def _text_at(buffer: memoryview, start: int, size: int) -> str:
     return str(buffer[start : start + size], "utf-8")
 
 
+def _stamp_reply(out: bytearray, size: int, correlation_id: int) -> None:
+    """Of a reply that begins with 8 bytes for this."""
+    _pack_reply_header(out, 0, size, correlation_id)
+
+
+new_reply: Final[Callable[[int], bytearray]] = _compiled.new_reply if _compiled else bytearray
+stamp_reply: Final[Callable[[bytearray, int, int], None]] = (
+    _compiled.stamp_reply if _compiled else _stamp_reply
+)
 text_at: Final[Callable[[memoryview, int, int], str]] = _compiled.text_at if _compiled else _text_at
 
 

@@ -29,7 +29,8 @@ PARTITIONS = 7
 MEMBERS = 3
 ROUND_S = 130  # deleted files are gone, and the timers of sessions and rebalances have come up
 # What a session keeps until its slot is needed, as in Kafka; and the history of the fake store.
-MAY_GROW = {"Session", "SessionPartition", "FetchPartition", "Place", "Entry", "Change", "Changes"}
+OF_SESSIONS = {"Session", "SessionPartition", "FetchPartition", "Place", "Watch", "Waitable"}
+MAY_GROW = OF_SESSIONS | {"Entry", "Change", "Changes"}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import Operation, Resource
-from runnel.broker.settling import settle
+from runnel.broker.settling import is_settled, settle
 from runnel.broker.waiting import Parked
 from runnel.coordinator.groups.caller import Caller
 from runnel.coordinator.groups.classic_answers import not_joined
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
     from runnel.coordinator.runtime import Shard
 
+READ: Final = Operation.READ  # found once: to look for it takes longer than a heartbeat should
+GROUP: Final = Resource.GROUP
 FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7  # of JoinGroup
 FIRST_VERSION_WITH_PROTOCOL: Final = 5  # of SyncGroup
 FIRST_VERSION_WITH_MEMBERS: Final = 3  # of LeaveGroup
@@ -35,7 +37,7 @@ FIRST_VERSION_WITH_MEMBERS: Final = 3  # of LeaveGroup
 
 def shard_for(context: RequestContext, services: Services, group_id: str) -> "Shard[GroupMachine]":
     """Raises RunnelError."""
-    context.ensure_may(Operation.READ, Resource.GROUP, group_id)
+    context.ensure_may(READ, GROUP, group_id)
     if not group_id:
         raise RunnelError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
     return services.groups.shard_of(group_id)
@@ -97,12 +99,14 @@ def heartbeat(
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()  # its session begins anew when all is loaded
         raise
-    code = shard.machine.classic.heartbeat(request)
-    return settle(
-        [shard],
-        HeartbeatResponse(error_code=code),
-        lambda failure: HeartbeatResponse(error_code=failure),
-    )
+    response = HeartbeatResponse(error_code=shard.machine.classic.heartbeat(request))
+    if is_settled(shard):
+        return response
+    return settle([shard], response, _heartbeat_failed)
+
+
+def _heartbeat_failed(code: ErrorCode) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=code)
 
 
 def leave_group(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.security import GROUP_OPERATIONS, Operation, Resource
-from runnel.broker.settling import settle
+from runnel.broker.settling import is_settled, settle
 from runnel.broker.waiting import Parked
 from runnel.cluster.features import level_of
 from runnel.coordinator.groups.caller import Caller
@@ -25,6 +25,9 @@ from runnel.wire.messages.consumer_group_heartbeat import (
 )
 
 GROUP_VERSION: Final = "group.version"
+LEVEL_AT_FIRST: Final = level_of({}, GROUP_VERSION)
+READ: Final = Operation.READ  # found once, not at every heartbeat
+GROUP: Final = Resource.GROUP
 
 
 def consumer_group_heartbeat(
@@ -32,7 +35,7 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Parked[ConsumerGroupHeartbeatResponse]:
     try:
         _ensure_enabled(services)
-        context.ensure_may(Operation.READ, Resource.GROUP, request.group_id)
+        context.ensure_may(READ, GROUP, request.group_id)
         for name in request.subscribed_topic_names or ():
             context.ensure_may(Operation.DESCRIBE, Resource.TOPIC, name)
         shard = services.groups.shard_of(request.group_id)
@@ -40,7 +43,7 @@ def consumer_group_heartbeat(
         response = shard.machine.consumer.heartbeat(caller, request)
     except RunnelError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=str(error))
-    return settle([shard], response, _refused)
+    return response if is_settled(shard) else settle([shard], response, _refused)
 
 
 def _refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
@@ -48,7 +51,7 @@ def _refused(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 def _ensure_enabled(services: Services) -> None:
-    if not level_of(services.image.features, GROUP_VERSION):
+    if not services.image.features.get(GROUP_VERSION, LEVEL_AT_FIRST):
         raise RunnelError(ErrorCode.UNSUPPORTED_VERSION, "The version of API is not supported.")
 
 

@@ -19,10 +19,12 @@ from runnel.broker.fetch_sessions import (
     Session,
     TopicKey,
 )
-from runnel.broker.handlers.fetch_plan import Plan, make_plan
+from runnel.broker.handlers.fetch_plan import READ_COMMITTED, Plan, make_plan
 from runnel.broker.waiting import Parked
+from runnel.broker.watching import Watch
 from runnel.errors import ErrorCode, RunnelError
 from runnel.metrics import FETCHED_BYTES, FETCHES_PARKED
+from runnel.types import Waitable
 from runnel.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -48,6 +50,9 @@ def fetch(
         size_max = services.quotas.fetch_bytes_max(context.principal, context.client_id)
         request.max_bytes = min(request.max_bytes, size_max)
     fetching = Fetching(context, services, request)
+    watch = fetching.watch
+    if watch is not None and fetching.is_as_before(watch):
+        return fetching.park([watch.fetches])
     plan = fetching.plan(wait=False)
     return fetching.warm_and_answer(plan) if plan.cold else fetching.answer(plan)
 
@@ -63,6 +68,7 @@ class Fetching:
         "_request",
         "_services",
         "_session",
+        "watch",
     )
 
     def __init__(self, context: RequestContext, services: Services, request: FetchRequest) -> None:
@@ -73,10 +79,22 @@ class Fetching:
         self._min_bytes = min(request.min_bytes, size_max)  # of three it would be a call
         by_id = context.api_version >= FIRST_VERSION_BY_ID
         self._session, self._is_full = _session(context, services, request, by_id)
+        self.watch = self._session.watch
         # Nothing to tell when it was planned last: whoever moves since then makes it plan again.
         self._is_quiet = False
 
+    def is_as_before(self, watch: Watch) -> bool:
+        """Nothing was to be told, the client asks for the same, and the watch has seen nothing."""
+        request = self._request
+        if not watch.says_quiet(request.isolation_level == READ_COMMITTED):
+            return False
+        if not request.topics and not request.forgotten_topics_data and not self._is_full:
+            self._is_quiet = self._min_bytes > 0 and request.max_wait_ms > 0
+        return self._is_quiet
+
     def plan(self, *, wait: bool) -> Plan:
+        if self.watch is not None:
+            self.watch.lift()
         plan = make_plan(
             self._context, self._services, self._request, self._session, self._is_full, wait
         )
@@ -89,6 +107,8 @@ class Fetching:
         plan = self.plan(wait=True)
         if final or plan.cannot_wait or plan.size_bytes >= self._min_bytes:
             return self._respond(plan)
+        if self.watch is not None:
+            self._set(self.watch, plan)
         return None
 
     def answer(self, plan: Plan) -> Answer:
@@ -100,8 +120,20 @@ class Fetching:
             or not plan.on
         ):
             return self._respond(plan)
+        if self.watch is None:
+            return self.park(plan.on)
+        self._set(self.watch, plan)
+        return self.park([self.watch.fetches])
+
+    def park(self, on: list[Waitable]) -> Parked[FetchResponse]:
         self._services.metrics.slots[FETCHES_PARKED] += 1
-        return Parked(plan.on, max_wait_ms, self.attempt)
+        return Parked(on, self._request.max_wait_ms, self.attempt)
+
+    def _set(self, watch: Watch, plan: Plan) -> None:
+        """Rights may be taken away without a partition's moving: who has to have some plans."""
+        is_quiet = self._is_quiet and self._context.authorizer is None
+        committed_only = self._request.isolation_level == READ_COMMITTED
+        watch.set(plan.on, is_quiet, committed_only)
 
     def _respond(self, plan: Plan) -> FetchResponse:
         session = self._session

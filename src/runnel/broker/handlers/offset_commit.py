@@ -7,13 +7,14 @@ every partition, because the response has no other place for it.
 """
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.gathering import Promised
 from runnel.broker.handlers.group_partitions import READ, Refused, merged, refusal, sort_out
+from runnel.broker.journal import partition_of
 from runnel.broker.security import Resource
-from runnel.broker.settling import settle
+from runnel.broker.settling import is_settled, settle
 from runnel.broker.waiting import Parked
 from runnel.errors import ErrorCode, RunnelError
 from runnel.types import TopicId
@@ -23,6 +24,10 @@ from runnel.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+
+if TYPE_CHECKING:
+    from runnel.coordinator.groups.machine import GroupMachine
+    from runnel.coordinator.runtime import Shard
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 GROUP: Final = Resource.GROUP
@@ -45,10 +50,9 @@ def offset_commit(
     accepted, refused = sort_out(context, image, request.topics)
     if not accepted:
         return OffsetCommitResponse(topics=[_refused(each) for each in refused])
-    # What is charged to a client is known when its handler returns, not at the end of the turn.
-    gathers = services.gathering.has_room and not services.quotas.is_active
     try:
         shard = services.groups.gathering_shard_of(group_id)
+        gathers = _gathers(services, shard)
         topics = shard.machine.offsets.commit(
             request, accepted, context.api_version, gathers=gathers
         )
@@ -62,7 +66,19 @@ def offset_commit(
     gathered = shard.gathered
     if gathered is not None:
         return Promised(shard, gathered, response, _failed, timeout_ms)
+    if is_settled(shard):
+        return response
     return settle([shard], response, partial(_failed, response), timeout_ms=timeout_ms)
+
+
+def _gathers(services: Services, shard: "Shard[GroupMachine]") -> bool:
+    """What is charged to a client is known when its handler returns, not at the end of the turn.
+
+    What waits for the disk is always gathered: others may follow on the connection meanwhile.
+    """
+    if services.quotas.is_active:
+        return False
+    return partition_of(shard).syncs_first or services.gathering.is_worth_it()
 
 
 def _failed(response: OffsetCommitResponse, code: ErrorCode) -> OffsetCommitResponse:

@@ -3,7 +3,7 @@
 Everything is decided here, at once; joins and syncs that have to wait for others are deferred.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from runnel.coordinator.groups.classic_answers import not_synced, synced
 from runnel.coordinator.groups.classic_group import ClassicGroup, ClassicState
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from runnel.coordinator.groups.machine import GroupMachine
+
+
+NONE: Final = ErrorCode.NONE  # these are found once, not at every heartbeat
+PREPARING: Final = ClassicState.PREPARING_REBALANCE
 
 
 class ClassicProtocol:
@@ -86,9 +90,9 @@ class ClassicProtocol:
         member = group.ensure_member(request.member_id, request.group_instance_id)
         _ensure_generation(group, request.generation_id)
         member.extend_session()
-        if group.state is ClassicState.PREPARING_REBALANCE:
+        if group.state is PREPARING:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
+        return NONE
 
     # LeaveGroup
 

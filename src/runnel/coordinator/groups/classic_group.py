@@ -35,6 +35,9 @@ class ClassicState(Enum):
 
 
 _EMPTY: Final = ClassicState.EMPTY  # found once: every commit would look for it, a microsecond long
+_COMPLETING: Final = ClassicState.COMPLETING_REBALANCE
+_DEAD: Final = ClassicState.DEAD
+_NOT_AVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 class ClassicGroup:
@@ -206,7 +209,7 @@ class ClassicGroup:
             return None
         if epoch < 0 and not member_id and instance_id is None:
             raise RunnelError(ErrorCode.UNKNOWN_MEMBER_ID, f"{self.group_id} has members")
-        if self.state is ClassicState.COMPLETING_REBALANCE:
+        if self.state is _COMPLETING:
             raise RunnelError(ErrorCode.REBALANCE_IN_PROGRESS, self.group_id)
         self.members[member_id].extend_session()
         return None
@@ -221,7 +224,7 @@ class ClassicGroup:
         """Whether nothing more need be asked: an administrator may commit for an empty group."""
         if epoch < 0 and self.state is _EMPTY:
             return True
-        self._ensure_alive(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._ensure_alive(_NOT_AVAILABLE)
         if epoch >= 0 or member_id or instance_id is not None:
             self.ensure_member(member_id, instance_id)
             if epoch != self.generation_id:
@@ -244,7 +247,7 @@ class ClassicGroup:
             raise RunnelError(ErrorCode.NON_EMPTY_GROUP, f"{self.group_id} has members")
 
     def _ensure_alive(self, code: ErrorCode) -> None:
-        if self.state is ClassicState.DEAD:
+        if self.state is _DEAD:
             raise RunnelError(code, f"Group {self.group_id} is in dead state.")
 
     @property

@@ -9,8 +9,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from runnel.config.coordination import GroupSettings
 from runnel.coordinator.groups.caller import Caller
 from runnel.coordinator.groups.classic_group import ClassicGroup
 from runnel.coordinator.groups.classic_in_consumer import ClassicInConsumer
@@ -41,6 +42,7 @@ from runnel.coordinator.groups.consumer_records import (
 )
 from runnel.coordinator.groups.consumer_requests import changed_by, is_full, reported_by, told
 from runnel.coordinator.groups.consumer_sessions import Duty, Sessions
+from runnel.coordinator.groups.consumer_staying import staying
 from runnel.coordinator.groups.group import GroupType
 from runnel.coordinator.groups.migration import (
     downgrade_records,
@@ -60,6 +62,11 @@ from runnel.wire.messages.records.consumer_group_metadata import ConsumerGroupMe
 
 if TYPE_CHECKING:
     from runnel.coordinator.groups.machine import GroupMachine
+
+
+HEARTBEAT: Final = Duty.HEARTBEAT  # found once, not at every one
+SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 
 
 class ConsumerProtocol:
@@ -111,7 +118,7 @@ class ConsumerProtocol:
         if member.classic is not None:
             return member.classic.session_timeout_ms
         default_ms = self._machine.settings().group_consumer_session_timeout_ms
-        return self._machine.setting(group_id, "consumer.session.timeout.ms", default_ms)
+        return self._machine.setting(group_id, SESSION_TIMEOUT, default_ms)
 
     def _run_out(self, group_id: str, member_id: str, duty: Duty, epoch: int) -> None:
         group = self._machine.groups.get(group_id)
@@ -127,6 +134,11 @@ class ConsumerProtocol:
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse:
         settings = self._machine.settings()
+        known = self._machine.groups.get(request.group_id)
+        if isinstance(known, ConsumerGroup):
+            stays = staying(known, request, caller, self._machine.topics.revision)
+            if stays is not None:
+                return self._stays(request.group_id, stays, settings)
         ensure_valid(request, caller.api_version, settings.group_consumer_assignors)
         if request.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE):
             return self._leave(request)
@@ -149,10 +161,26 @@ class ConsumerProtocol:
             member_epoch=moved.epoch,
             heartbeat_interval_ms=self._machine.setting(
                 group.group_id,
-                "consumer.heartbeat.interval.ms",
+                HEARTBEAT_INTERVAL,
                 settings.group_consumer_heartbeat_interval_ms,
             ),
             assignment=told(moved.assigned) if shows else None,
+        )
+
+    def _stays(
+        self, group_id: str, member: ConsumerMember, settings: GroupSettings
+    ) -> ConsumerGroupHeartbeatResponse:
+        timeout_ms = settings.group_consumer_session_timeout_ms
+        interval_ms = settings.group_consumer_heartbeat_interval_ms
+        configs = self._machine.configs_of(group_id)
+        if configs:
+            timeout_ms = int(configs.get(SESSION_TIMEOUT, timeout_ms))
+            interval_ms = int(configs.get(HEARTBEAT_INTERVAL, interval_ms))
+        self.sessions.expect(group_id, member.member_id, HEARTBEAT, timeout_ms)
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=interval_ms,
         )
 
     def step(

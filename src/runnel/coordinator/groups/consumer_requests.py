@@ -16,7 +16,7 @@ def changed_by(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerMember:
     """What the request does not say stays as it was: almost always everything."""
-    if _says_nothing_new(member, request, caller):
+    if says_nothing_new(member, request, caller):
         return member
     topics, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
@@ -34,7 +34,7 @@ def changed_by(
     )
 
 
-def _says_nothing_new(
+def says_nothing_new(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> bool:
     """A static member names its instance every time."""

@@ -4,7 +4,8 @@ None of it is persisted: after a start every member gets its whole time anew.
 """
 
 from collections.abc import Callable
-from enum import Enum
+from enum import IntEnum
+from typing import Final
 
 from runnel.coordinator.timers import Timer
 from runnel.errors import RunnelError
@@ -13,11 +14,16 @@ from runnel.ports import Clock
 RETRY_MS = 1_000  # the journal would not take the fencing
 
 
-class Duty(Enum):
+class Duty(IntEnum):
+    """An integer, because it is a key: the hash of another enum is interpreted code."""
+
     HEARTBEAT = 0  # within the session time-out
     REVOKE = 1  # give up partitions within the rebalance time-out
     JOIN = 2  # a classic member joins again after it was told of a rebalance
     SYNC = 3  # and asks for its assignment
+
+
+REVOKE: Final = Duty.REVOKE
 
 
 class Sessions:
@@ -38,11 +44,12 @@ class Sessions:
         self, group_id: str, member_id: str, duty: Duty, timeout_ms: int, epoch: int = -1
     ) -> None:
         """From now on; whoever fences is told the epoch in which this was asked."""
-        timers = self._timers.get((group_id, member_id))
+        key = group_id, member_id
+        timers = self._timers.get(key)
         if timers is None:
-            timers = self._timers[group_id, member_id] = {}
+            timers = self._timers[key] = {}
         timer = timers.get(duty)
-        if timer is None or duty is Duty.REVOKE:
+        if timer is None or duty is REVOKE:
             if timer is not None:
                 timer.cancel()
             timer = timers[duty] = self._new_timer(

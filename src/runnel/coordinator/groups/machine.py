@@ -87,7 +87,7 @@ class GroupMachine:
         self.settings = settings  # as they are at that moment
         self.topics = topics
         self.random = random  # for the ids of members
-        self._configs_of = configs_of  # what was set for a group by itself, as text
+        self.configs_of = configs_of  # what was set for a group by itself, as text
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets(self)
         self.classic = ClassicProtocol(self)
@@ -102,7 +102,7 @@ class GroupMachine:
 
     def setting(self, group_id: str, name: str, default: int) -> int:
         """Kafka's name of a group's setting (KIP-848), and what holds for all groups."""
-        text = self._configs_of(group_id).get(name)
+        text = self.configs_of(group_id).get(name)
         return default if text is None else int(text)
 
     def group(self, group_id: str) -> Group:

@@ -53,8 +53,8 @@ def test_what_is_said_counts_and_nothing_else(
 @pytest.mark.parametrize(
     ("caller", "becomes"),
     [
-        (CALLER._replace(client_id="other"), {"client_id": "other"}),
-        (CALLER._replace(host="/10.0.0.2"), {"client_host": "/10.0.0.2"}),
+        (Caller("other", CALLER.host, CALLER.api_version), {"client_id": "other"}),
+        (Caller(CALLER.client_id, "/10.0.0.2", CALLER.api_version), {"client_host": "/10.0.0.2"}),
     ],
 )
 def test_who_calls_from_elsewhere_is_shown_so(caller: Caller, becomes: dict[str, Any]) -> None:
