@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from runnel.broker import journal
-from runnel.broker.gathering import TURN_MAX
+from runnel.broker.gathering import LEFT_ALONE, LONE_TURNS, TURN_MAX
 from runnel.client.raw import ClosedError, decode_reply, encode_frame
 from runnel.errors import ErrorCode
 from runnel.wire.apis import ApiKey
@@ -83,6 +83,25 @@ def test_a_commit_waits_for_no_other_turn() -> None:
         _put(desk, 5)
         await asyncio.sleep(0)
         assert desk.has_reply
+
+    _with_group(test)
+
+
+def test_commits_that_come_one_by_one_are_written_as_they_come_until_two_meet() -> None:
+    async def test(desk: Desk, others: list[Desk]) -> None:
+        for offset in range(LONE_TURNS):
+            assert await commit(desk, {0: offset}) == [0]
+        for offset in range(LEFT_ALONE):
+            _put(desk, offset)
+            assert desk.has_reply, "it was not left for the end of the turn"
+            assert await _told(desk) == (7, [0])
+        for _ in range(2):
+            before = len(_batches(desk))
+            for offset, each in enumerate(others, 1):
+                _put(each, offset)
+                assert not each.has_reply
+            assert [await _told(each) for each in others] == [(7, [0])] * 3
+            assert _batches(desk)[before:] == [3]
 
     _with_group(test)
 
