@@ -8,7 +8,8 @@ from runnel.errors import RunnelError
 from runnel.native.columns import ControlType, Record
 from runnel.native.compression import Compression
 from runnel.native.encode import encode
-from runnel.native.journal_reading import JournalReader, Step
+from runnel.native.journal_reading import JournalReader
+from runnel.native.journal_steps import Step
 from runnel.native.records import decode
 
 COMMIT_MARKER = Record(b"\0\0\0\x01", b"\0\0\0\0\0\0", 5)
