@@ -19,7 +19,7 @@ from setuptools import Extension, setup
 DECODER = Path("src/runnel/native/_records.pyx")
 ENCODER = Path("src/runnel/native/_payloads.pyx")
 JOURNAL = Path("src/runnel/native/_journal.pyx")
-CLOCK = Path("src/runnel/native/_clock.pyx")
+CLOCK = Path("src/runnel/broker/_clock.pyx")
 HOT_MODULES = (
     "broker/buffers",
     "broker/client_batch",
@@ -98,7 +98,7 @@ def extensions() -> list[Extension]:
     found = cython("runnel.native._records", DECODER, "-O3")
     found += cython("runnel.native._payloads", ENCODER, "-O3")
     found += cython("runnel.native._journal", JOURNAL, "-O2")
-    found += cython("runnel.native._clock", CLOCK, "-O2")
+    found += cython("runnel.broker._clock", CLOCK, "-O2")
     if "editable_wheel" not in sys.argv:
         found += hot_codecs() + client_types() + hot_modules()
     for extension in found:

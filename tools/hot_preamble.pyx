@@ -4,7 +4,9 @@
 
 from struct import error as struct_error, pack, unpack_from
 
-from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    Py_buffer, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
 from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE, PyByteArray_Resize,
 )
@@ -110,6 +112,35 @@ cdef str text(const uint8_t *data, Py_ssize_t size, Py_ssize_t left):
     if size > left:
         refuse_size(size, left)
     return PyUnicode_DecodeUTF8(<const char *>data, size, NULL)
+
+def batch_header(object buffer, Py_ssize_t position):
+    cdef Py_buffer held
+    cdef const uint8_t *at
+    PyObject_GetBuffer(buffer, &held, PyBUF_SIMPLE)
+    try:
+        if position < 0 or held.len - position < 61:
+            raise struct_error(f"a batch's header takes 61 bytes, not {held.len - position}")
+        at = <const uint8_t *>held.buf + position
+        return (
+            get_q(at), get_i(at + 8), get_i(at + 12), get_b(at + 16), <uint32_t>get_i(at + 17),
+            get_h(at + 21), get_i(at + 23), get_q(at + 27), get_q(at + 35), get_q(at + 43),
+            get_h(at + 51), get_i(at + 53), get_i(at + 57),
+        )
+    finally:
+        PyBuffer_Release(&held)
+
+def stamp_batch(object buffer, Py_ssize_t position, int64_t base_offset, int32_t leader_epoch):
+    cdef Py_buffer held
+    cdef uint8_t *at
+    PyObject_GetBuffer(buffer, &held, PyBUF_WRITABLE)
+    try:
+        if position < 0 or held.len - position < 61:
+            raise struct_error(f"a batch's header takes 61 bytes, not {held.len - position}")
+        at = <uint8_t *>held.buf + position
+        put_q(at, base_offset)
+        put_i(at + 12, leader_epoch)
+    finally:
+        PyBuffer_Release(&held)
 
 def new_reply(Py_ssize_t size):
     out = PyByteArray_FromStringAndSize(NULL, size)

@@ -44,12 +44,13 @@ class PartitionJournal:
             raise RunnelError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition}")
         if producer_id >= 0:
             self._ensure_epoch(producer_id, producer_epoch)
-        batch = encode_pairs(records, self._clock.wall_ms(), producer_id, producer_epoch)
+        now_ms = self._clock.wall_ms()
+        batch = encode_pairs(records, now_ms, producer_id, producer_epoch)
         if len(batch) > self.batch_bytes_max:
             raise RunnelError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes for {partition.topic_partition}"
             )
-        partition.append_own(memoryview(batch))
+        partition.append_own(memoryview(batch), now_ms)
 
     def _ensure_epoch(self, producer_id: int, epoch: int) -> None:
         producer = self.partition.log.producers.producers.get(producer_id)

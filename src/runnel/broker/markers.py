@@ -176,12 +176,13 @@ class Markers:
         Raises INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or that it cannot be now.
         """
         partition.ensure_leads()
-        batch = marker_batch(producer_id, producer_epoch, marker, self._clock.wall_ms())
+        now_ms = self._clock.wall_ms()
+        batch = marker_batch(producer_id, producer_epoch, marker, now_ms)
         producers = partition.log.producers
         header = BatchHeader.read(memoryview(batch))
         if not producers.check_marker(header, marker, bumped_epoch=bumped_epoch):
             return
-        partition.append_own(memoryview(batch))
+        partition.append_own(memoryview(batch), now_ms)
         if partition.topic_partition.topic == CONSUMER_OFFSETS:
             self._offsets_decided(partition, producer_id, marker.is_commit)
 

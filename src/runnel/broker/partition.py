@@ -240,7 +240,7 @@ class Partition(Waitable):
             self.advance_high_watermark()
         return base_offset, log.log_end_offset - 1, append_time_ms
 
-    def append_own(self, records: memoryview) -> None:
+    def append_own(self, records: memoryview, now_ms: int) -> None:
         """A batch that this broker made: of a coordinator's journal, or a transaction's marker.
 
         It is stamped in place. There is no sequence to check, and nobody to mistrust; how large a
@@ -250,7 +250,7 @@ class Partition(Waitable):
             self._ensure_may_append(ALL_IN_SYNC)
         log = self.log
         stamp(records, 0, log.log_end_offset, self.leader_epoch)
-        log.append(BatchHeader.read(records), records, self._clock.wall_ms())
+        log.append(BatchHeader.read(records), records, now_ms)
         self._touched[self] = None
         if self._flushes_early:
             self._maybe_flush()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from runnel.native import clocks
+from runnel.broker import clocks
 
 S = TypeVar("S")
 T = TypeVar("T")

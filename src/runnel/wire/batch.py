@@ -24,6 +24,7 @@ from struct import Struct
 from typing import Final
 
 from runnel.ports import Readable
+from runnel.wire import hot
 from runnel.wire.crc import crc32c as crc32c  # one place to take it from
 
 HEADER_SIZE: Final = 61
@@ -37,12 +38,11 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40  # base timestamp says when compaction may drop tombstones
 
-_HEADER: Final = Struct(">qiibIhiqqqhii")
-_unpack_header: Final = _HEADER.unpack_from
+_HEADER: Final = hot.BATCH_HEADER
+_unpack_header: Final = hot.batch_header
+_stamp: Final = hot.stamp_batch
 _pack_int64_into: Final = Struct(">q").pack_into
-_pack_int32_into: Final = Struct(">i").pack_into
 _pack_uint32_into: Final = Struct(">I").pack_into
-_EPOCH_AT: Final = 12
 _CRC_AT: Final = 17
 _MAX_TIMESTAMP_AT: Final = 35
 
@@ -183,8 +183,7 @@ def stamp(
     batch: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
     """Write what the leader decides. The CRC stays right."""
-    _pack_int64_into(batch, position, base_offset)
-    _pack_int32_into(batch, position + _EPOCH_AT, leader_epoch)
+    _stamp(batch, position, base_offset, leader_epoch)
 
 
 def restamp_log_append_time(

@@ -3,13 +3,14 @@
 `bases` are C structs by module and name of the message class that inherits from them; `adopt`
 tells the compiled code of that class and of its shared defaults. `reads` and `writes` are functions
 by name and version of a message, as `compiler.Codec` describes them. `text_at`, `new_reply` and
-`stamp_reply` are for headers, which have no codec.
+`stamp_reply` are for headers, `batch_header` and `stamp_batch` for batches: these have no codec.
 """
 
 from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, Final
 
+from runnel.ports import Readable
 from runnel.wire.primitives import refuse_size
 
 try:
@@ -18,6 +19,9 @@ except ImportError:
     _compiled = None
 
 _pack_reply_header: Final = Struct(">ii").pack_into
+_pack_int64_into: Final = Struct(">q").pack_into
+_pack_int32_into: Final = Struct(">i").pack_into
+_EPOCH_AT: Final = 12  # of a batch: offset and length come first
 COMPILED: Final = _compiled is not None
 bases: Final[Mapping[tuple[str, str], type[Any]]] = _compiled.bases if _compiled else {}
 reads: Final[Mapping[tuple[str, int], Callable[..., Any]]] = _compiled.reads if _compiled else {}
@@ -36,6 +40,21 @@ def _stamp_reply(out: bytearray, size: int, correlation_id: int) -> None:
     _pack_reply_header(out, 0, size, correlation_id)
 
 
+def _stamp_batch(
+    batch: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
+) -> None:
+    _pack_int64_into(batch, position, base_offset)
+    _pack_int32_into(batch, position + _EPOCH_AT, leader_epoch)
+
+
+BATCH_HEADER: Final = Struct(">qiibIhiqqqhii")
+# In the order of the bytes.
+batch_header: Final[Callable[[Readable, int], tuple[int, ...]]] = (
+    _compiled.batch_header if _compiled else BATCH_HEADER.unpack_from
+)
+stamp_batch: Final[Callable[[bytearray | memoryview, int, int, int], None]] = (
+    _compiled.stamp_batch if _compiled else _stamp_batch
+)
 new_reply: Final[Callable[[int], bytearray]] = _compiled.new_reply if _compiled else bytearray
 stamp_reply: Final[Callable[[bytearray, int, int], None]] = (
     _compiled.stamp_reply if _compiled else _stamp_reply

@@ -46,7 +46,7 @@ class Consumer:
 
     async def told(self, **fields: int) -> list[int]:
         """The partitions of the next reply."""
-        reply = await self.fetch(**fields)
+        reply = await self.fetch(None, **fields)
         return [row.partition_index for topic in reply.responses for row in topic.partitions]
 
 

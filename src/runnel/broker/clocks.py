@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 try:
-    from runnel.native import _clock as _compiled  # type: ignore[attr-defined]  # only where built
+    from runnel.broker import _clock as _compiled  # type: ignore[attr-defined]  # only where built
 except ImportError:
     _compiled = None
 
