@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
     if not can_count():
         print("ratchet SKIPPED: instructions are counted by valgrind, which is not installed here")
         return 0
-    print("counting the instructions of produce and fetch, about 20 s", flush=True)
+    print("counting the instructions of produce and fetch, about 30 s", flush=True)
     try:
         counts = count(PARTS)
     except CountingError as error:
