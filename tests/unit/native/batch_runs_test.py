@@ -23,7 +23,12 @@ from tests.unit.native.conftest import load
 
 KEYS = st.none() | st.binary(max_size=4) | st.sampled_from([b"\0\x01a", b"\0\x01bc", b"\0\x02"])
 RECORDS = st.builds(
-    Record, KEYS, st.none() | st.binary(max_size=20), st.integers(-1, 5), offset=st.just(-1)
+    Record,
+    KEYS,
+    st.none() | st.binary(max_size=20),
+    st.integers(-1, 5),
+    headers=st.just(()),
+    offset=st.just(-1),
 )
 STRAIGHT = {b"\0\x01"}
 START = Scanned(0, 0, 0, 0, -1, 0)
