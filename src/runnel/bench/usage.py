@@ -11,6 +11,7 @@ from typing import NamedTuple
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CPU_DIGITS = 6  # ticks are hundredths of a second: what follows is what a subtraction left
 # Places in /proc/PID/stat, counted from the state that follows the name.
 USER, SYSTEM, RESIDENT = 11, 12, 21
 
@@ -25,7 +26,7 @@ class Cost(NamedTuple):
 
     @property
     def cpu_s(self) -> float:
-        return self.user_s + self.system_s
+        return round(self.user_s + self.system_s, CPU_DIGITS)
 
 
 class Usage:
@@ -41,8 +42,8 @@ class Usage:
             return None
         before, now = self._before, _now(self._pid)
         return Cost(
-            now.user_s - before.user_s,
-            now.system_s - before.system_s,
+            round(now.user_s - before.user_s, CPU_DIGITS),
+            round(now.system_s - before.system_s, CPU_DIGITS),
             max(0, now.switches - before.switches),  # less if a thread ended
             now.rss_mb,
         )

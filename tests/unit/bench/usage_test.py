@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from runnel.bench.usage import Usage
+from runnel.bench.usage import Cost, Usage
 
 # A child of its own that turns for a while, and a thread that sleeps often.
 BUSY = """
@@ -50,3 +50,7 @@ def test_time_asleep_costs_nothing() -> None:
 
 def test_nothing_is_known_of_an_unknown_process() -> None:
     assert Usage(None).cost() is None
+
+
+def test_hundredths_of_a_second_stay_what_they_are() -> None:
+    assert Cost(0.07000000000000028, 0.030000000000001137, 0, 1.0).cpu_s == 0.1
