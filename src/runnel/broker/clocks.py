@@ -12,11 +12,11 @@ try:
 except ImportError:
     _compiled = None
 
-_BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def _boot_ms() -> int:
-    return time.clock_gettime_ns(_BOOT_TIME) // 1_000_000
+    return time.clock_gettime_ns(BOOT_TIME) // 1_000_000
 
 
 def _wall_ms() -> int:

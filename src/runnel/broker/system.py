@@ -16,7 +16,6 @@ T = TypeVar("T")
 _boot_ms: Final = clocks.boot_ms
 _wall_ms: Final = clocks.wall_ms
 YOUNG_OBJECTS_MAX: Final = 20_000
-_BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
@@ -81,7 +80,7 @@ def process_age_ms() -> int:
         started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
         return -1
-    return int((time.clock_gettime(_BOOT_TIME) - started_s) * 1000)
+    return int((time.clock_gettime(clocks.BOOT_TIME) - started_s) * 1000)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

@@ -5,7 +5,6 @@ asked looks at the next batch by itself.
 """
 
 from collections.abc import Container
-from struct import Struct
 from typing import Final
 
 from runnel.native.faults import damaged
@@ -20,10 +19,11 @@ from runnel.wire.batch import (
     MAGIC,
     crc32c,
 )
+from runnel.wire.hot import BATCH_HEADER
 
 # Base offset, length, epoch, magic, crc, attributes, last offset delta, two times, producer id and
 # epoch, sequence, count.
-_unpack_header: Final = Struct(">qiibIhiqqqhii").unpack_from
+_unpack_header: Final = BATCH_HEADER.unpack_from
 _OFFSET_MAX: Final = 2**62  # so that no sum of offsets needs more than 64 bits
 
 
