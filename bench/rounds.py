@@ -66,13 +66,13 @@ class Rounds:
         self,
         cells: Sequence[Cell],
         count: int,
-        then: Callable[[int], None] | None = None,
+        then: Callable[[Cell, Target, int], None] | None = None,
         *,
         is_again: bool = False,
     ) -> None:
         """May be called again: the rounds that follow are added to those there are.
 
-        `then` ends each round, and is told its number. If these cells are run again because they
+        `then` follows each step, and is told its cell, its target and the round. If these cells are run again because they
         missed a must, those that take long are in every round, too (ADR 48).
         """
         plan = [self._turns(cells, index, is_again=is_again) for index in range(count)]
@@ -86,13 +86,12 @@ class Rounds:
                         self.attempt(step, number, partial(self._measure, cell, target, number))
                         took_s = time.perf_counter() - started
                         self.times.append(Time(*step, number, settled_s, took_s))
+                        if then is not None:
+                            then(cell, target, number)
                 for target in self._targets:
                     if target.pid is not None and target.name != SINK:
                         step = target.name, goals.MEMORY
                         self.attempt(step, number, partial(self._weigh, target, target.pid, number))
-                if then is not None:
-                    settle(self._targets)
-                    then(number)
 
     def _turns(
         self, cells: Sequence[Cell], index: int, *, is_again: bool

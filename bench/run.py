@@ -31,6 +31,8 @@ from bench.model import QUICK, Cell, Figures, Scale, Target
 from bench.perf_cells import ask_perf_tools
 from bench.report import Outcome
 from bench.rounds import EXPECTED, Rounds
+from bench.settling import settle
+from bench.stillness import still
 from runnel.bench.pipeline import LoadError
 
 ROUNDS, QUICK_ROUNDS = 5, 3
@@ -90,14 +92,19 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
     rounds = Rounds(loaded, scale, targets[1].name, beside=others, is_quick=options.quick)
     tools: list[Figures] = []  # of Kafka's perf tools by themselves, one of each round
 
-    def ask_tools(number: int) -> None:
-        step = targets[0].name, "its own perf tools"
-        rounds.attempt(step, number, lambda: tools.append(ask_perf_tools(targets[0], scale)))
+    neighbour = trust.neighbour_of_perf_tools(cells)
 
-    has_tools = targets[0].name == "kafka" and trust.asks_perf_tools(cells)
+    def ask_tools(cell: Cell, target: Target, number: int) -> None:
+        if target is not targets[0] or cell is not neighbour:
+            return
+        settle(loaded)
+        with still(loaded[1:]):
+            step = target.name, "its own perf tools"
+            rounds.attempt(step, number, lambda: tools.append(ask_perf_tools(target, scale)))
+
     facts |= {"again": [], "interrupted": False}
     try:
-        rounds.run(cells, count, then=ask_tools if has_tools else None)
+        rounds.run(cells, count, then=ask_tools if targets[0].name == "kafka" else None)
         if again := _missed(cells, targets, rounds):
             facts["again"] = [measure.name for cell in again for measure in cell.measures]
             names = ", ".join(cell.measures[0].name for cell in again)

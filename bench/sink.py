@@ -41,6 +41,9 @@ from runnel.wire.messages.produce import (
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = Topic("sink", b"sink".ljust(16, b"\1"), 64)
 RECEIVE_BYTES = 1024 * 1024
+# What the kernel may hold of one connection. Left to itself it grows to many megabytes, out of the
+# processor's caches, and the sink becomes slower than a broker: 1.7 GB/s, 3.9 with this.
+KERNEL_BYTES = 512 * 1024
 KEPT_BYTES_MAX = 64 * 1024  # of a request that is looked at
 ANSWERED = (ApiKey.PRODUCE, ApiKey.METADATA, ApiKey.API_VERSIONS)
 _HEAD = struct.Struct(">ihh")  # size, key, version
@@ -182,6 +185,7 @@ def main() -> int:
         words = [word for measure in SINK_MEASURES for word in ("--only", measure)]
         return run.main([*words, *others])
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BYTES)
         print(listening.getsockname()[1], flush=True)
         serve(listening)
     return 0

@@ -63,10 +63,15 @@ def test_what_goals_ask_of_one_alone_is_asked_of_the_others_once() -> None:
     assert seen == ["runnel os: a"] * 3
 
 
-def test_each_round_ends_with_what_is_asked_then(rounds: Rounds) -> None:
+def test_what_is_asked_then_follows_each_step(rounds: Rounds) -> None:
     seen: list[str] = []
-    rounds.run([cell("a", seen)], 2, then=lambda number: seen.append(f"then {number}"))
-    assert seen[2::3] == ["then 1", "then 2"]
+
+    def then(cell: Cell, target: Target, number: int) -> None:
+        seen.append(f"then {number}, {target.name}, {cell.measures[0].name}")
+
+    rounds.run([cell("a", seen)], 2, then=then)
+    assert seen[:4] == ["kafka: a", "then 1, kafka, a", "runnel os: a", "then 1, runnel os, a"]
+    assert seen[5::4] == ["then 2, kafka, a"]
 
 
 def test_a_failure_is_noted_and_the_run_goes_on(

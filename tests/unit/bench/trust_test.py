@@ -2,8 +2,15 @@
 
 from bench.goals import Median
 from bench.model import Figure
+from bench.load_cells import LOAD_CELLS
 from bench.perf_cells import CONSUMED, PERF_CELLS, PRODUCED
-from bench.trust import SINK_MEASURES, Trust, against_perf_tools, against_sink, asks_perf_tools
+from bench.trust import (
+    SINK_MEASURES,
+    Trust,
+    against_perf_tools,
+    against_sink,
+    neighbour_of_perf_tools,
+)
 
 MEASURE = SINK_MEASURES[0]
 
@@ -36,6 +43,7 @@ def test_tools_by_themselves_are_held_against_the_table() -> None:
     assert against_perf_tools([], {PRODUCED: Median(79.0, None)}) == []
 
 
-def test_tools_are_asked_where_there_is_something_to_hold_against_them() -> None:
-    assert asks_perf_tools(PERF_CELLS)
-    assert not asks_perf_tools([])
+def test_tools_are_asked_beside_what_is_held_against_them() -> None:
+    assert neighbour_of_perf_tools([*LOAD_CELLS, *PERF_CELLS]) is PERF_CELLS[0]
+    assert neighbour_of_perf_tools(LOAD_CELLS) is LOAD_CELLS[0]
+    assert neighbour_of_perf_tools([]) is None
