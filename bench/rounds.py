@@ -72,8 +72,8 @@ class Rounds:
     ) -> None:
         """May be called again: the rounds that follow are added to those there are.
 
-        `then` follows each step, and is told its cell, its target and the round. If these cells are run again because they
-        missed a must, those that take long are in every round, too (ADR 48).
+        `then` follows each step, and is told its cell, its target and the round. If these cells are
+        run again because they missed a must, those that take long are in every round, too (ADR 48).
         """
         plan = [self._turns(cells, index, is_again=is_again) for index in range(count)]
         with shown([_step(*pair) for turns in plan for pair in turns]) as progress:

@@ -1,8 +1,8 @@
 """The load must be faster than the faster broker, not than the slower one."""
 
 from bench.goals import Median
-from bench.model import Figure
 from bench.load_cells import LOAD_CELLS
+from bench.model import Figure
 from bench.perf_cells import CONSUMED, PERF_CELLS, PRODUCED
 from bench.trust import (
     SINK_MEASURES,
