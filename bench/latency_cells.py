@@ -55,12 +55,12 @@ def _beside_cold_reads() -> Cell:
             read.name: Figure(found.read_megabytes_per_second, cost=cost),
         }
 
-    return Cell((before, meanwhile, read), run, is_own=True)
+    return Cell((before, meanwhile, read), run, is_own=True, is_tail=True)
 
 
 LATENCY_CELLS: tuple[Cell, ...] = (
-    latency_cell("sync produce", _sync)._replace(is_alone=True),
-    latency_cell("end to end", _end_to_end)._replace(is_alone=True),
+    latency_cell("sync produce", _sync)._replace(is_alone=True, is_tail=True),
+    latency_cell("end to end", _end_to_end)._replace(is_alone=True, is_tail=True),
     latency_cell("sync produce at half load", _sync_at_half_load, is_quick=False),
     latency_cell("end to end at half load", _end_to_end_at_half_load, is_quick=False),
     latency_cell("sync produce, every ack on disk", _sync_on_disk, is_quick=False),

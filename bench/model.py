@@ -93,3 +93,4 @@ class Cell(NamedTuple):
     # Its goals are about Runnel by itself: the others are loaded once, by a quick run not at all.
     is_own: bool = False
     is_alone: bool = False  # the other brokers are stopped meanwhile; for a few seconds only
+    is_tail: bool = False  # the slowest requests: taken again if the host took much meanwhile

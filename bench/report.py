@@ -47,6 +47,7 @@ class Row(NamedTuple):
     system_s: float | None = None
     switches: int | None = None
     rss_mb: float | None = None
+    stolen: float | None = None  # share of the wanted processor time that the host took
 
 
 class Failure(NamedTuple):

@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from bench import goals, machine, report, sink, trust, warmth
+from bench import calm, goals, machine, report, sink, trust, warmth
 from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
 from bench.group_cells import GROUP_CELLS
@@ -103,6 +103,7 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             rounds.attempt(step, number, lambda: tools.append(ask_perf_tools(target, scale)))
 
     facts |= {"again": [], "interrupted": False}
+    stolen = calm.Stolen()
     try:
         rounds.run(cells, count, then=ask_tools if targets[0].name == "kafka" else None)
         if again := _missed(cells, targets, rounds):
@@ -115,6 +116,7 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             raise
         facts["interrupted"] = True
         _say("interrupted; this is what there is, ending all that was started")
+    facts |= {"stolen": stolen.share(), "taken_again": rounds.taken_again}
     return facts, _judged(targets, rounds, tools)
 
 
@@ -173,6 +175,10 @@ def _told(facts: Mapping[str, object], outcome: Outcome, options: argparse.Names
         print(f"missed at first, so that twice the rounds count: {', '.join(again)}")
     for failure in outcome.failures:
         print(failure)
+    print(
+        f"the host took {facts['stolen']:.1%} of the wanted processor time;"
+        f" tails were taken again {facts['taken_again']} times for that"
+    )
     print(report.longest(outcome.times, LONGEST))
     missed = [verdict for verdict in outcome.verdicts if not verdict.met]
     aims = [verdict.aim_met for verdict in outcome.verdicts if verdict.goal.aim is not None]

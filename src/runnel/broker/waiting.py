@@ -9,6 +9,7 @@ anew: nothing that was read before the wait is sent after it.
 
 Deadlines are rounded up to ticks, at most a sixth of the wait, and share a timer: a hundred idle
 consumers then come back in a few rounds of the loop, and cost a fraction of a hundred wake-ups.
+Every second is made of whole ticks, so that they meet what else recurs (`ticks.py`).
 """
 
 import asyncio
@@ -130,8 +131,9 @@ class Waiting:
 
     def _deadline_in(self, timeout_ms: int) -> dict[Waiter, None]:
         """Who waits for the first tick that is no earlier. Their timer runs even if all leave."""
-        tick_ms = 1 << max(timeout_ms // TICKS_MIN, 1).bit_length() - 1
-        due_ms = -(-(int(self._loop.time() * 1000) + timeout_ms + 1) // tick_ms) * tick_ms
+        ticks_per_s = min(-(-TICKS_MIN * 1000 // max(timeout_ms, 1)), 1000)
+        least_ms = int(self._loop.time() * 1000) + timeout_ms + 1
+        due_ms = -(-least_ms * ticks_per_s // 1000) * 1000 // ticks_per_s
         deadline = self._deadlines.get(due_ms)
         if deadline is None:
             deadline = self._deadlines[due_ms] = {}

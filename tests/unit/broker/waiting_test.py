@@ -119,6 +119,15 @@ def test_deadlines_come_a_sixth_later_at_most(timeout_ms: int) -> None:
         assert timeout_ms <= due_ms - now_ms <= timeout_ms * 7 / 6 + 2
 
 
+@pytest.mark.parametrize("timeout_ms", [7, 100, 500, 700, 5000, 30_000])
+def test_a_second_is_made_of_whole_ticks(timeout_ms: int) -> None:
+    """Whoever waits until just before a second comes back with what is due every second."""
+    room = Room()
+    room.loop.now_s = (1_000_000 - timeout_ms - 2) / 1000
+    room.waiting.park(Parked([], timeout_ms, lambda _: ""), lambda _: None)
+    assert room.loop.due_ms == [1_000_000]
+
+
 def test_requests_that_wait_as_long_come_back_together() -> None:
     """A hundred of them, spread over half a second."""
     room = Room()
