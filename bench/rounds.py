@@ -50,6 +50,7 @@ class Rounds:
         *,
         beside: Collection[str] = (),
         is_quick: bool = False,
+        tail_tries: int = calm.TRIES,
     ) -> None:
         self.rows: list[Row] = []
         self.processes: list[Mapping[str, object]] = []
@@ -61,6 +62,7 @@ class Rounds:
         self._subject = subject
         self._beside = beside
         self._is_quick = is_quick
+        self._tail_tries = tail_tries
         self._round = 0
 
     def run(
@@ -127,7 +129,7 @@ class Rounds:
             with still(others):
                 return cell.run(target, self._scale)
 
-        tries = calm.TRIES if cell.is_tail else 1
+        tries = self._tail_tries if cell.is_tail else 1
         taken = calm.calmest(take, lambda: settle(self._targets), tries)
         self.taken_again += taken.tries - 1
         for measure in cell.measures:

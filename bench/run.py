@@ -41,6 +41,8 @@ COLUMNS = ("runnel:interval",)  # as shipped
 LONGEST = 5  # cells that are named with the time they took
 SCALES = f"how much a cell does: {', '.join(Scale._fields)}"
 
+TAIL_TRIES = "at most, of a tail that the host of this machine disturbed; default %(default)s"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = _arguments()
@@ -89,7 +91,14 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
             warmth.warm_coordinators(target, options.warm_up)
     loaded = [*targets, stack.enter_context(sink.running())]
     others = [target.name for target in targets[2:]]
-    rounds = Rounds(loaded, scale, targets[1].name, beside=others, is_quick=options.quick)
+    rounds = Rounds(
+        loaded,
+        scale,
+        targets[1].name,
+        beside=others,
+        is_quick=options.quick,
+        tail_tries=options.tail_tries,
+    )
     tools: list[Figures] = []  # of Kafka's perf tools by themselves, one of each round
 
     neighbour = trust.neighbour_of_perf_tools(cells)
@@ -238,6 +247,7 @@ def _arguments() -> argparse.ArgumentParser:
     add("--no-column", dest="column", action="store_const", const=[], help="nothing beside")
     add("--warm-up", type=float, default=warmth.WARM_UP_S, metavar="SECONDS", help="of each broker")
     add("--warm-cache", type=int, metavar="MB", help="page cache to touch first; default: enough")
+    add("--tail-tries", type=int, default=calm.TRIES, metavar="COUNT", help=TAIL_TRIES)
     add("--scale", type=_scale, action="append", default=[], metavar="NAME=NUMBER", help=SCALES)
     add("--details", action="store_true", help="also the spread and the cost of every figure")
     add("--results", type=Path, default=report.RESULTS, metavar="FOLDER")

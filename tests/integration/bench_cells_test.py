@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -13,6 +14,7 @@ from bench.cold import evict
 from bench.model import Cell, Scale, Target
 from runnel.bench.pipeline import LoadError
 from runnel.client.raw import Topic
+from tests.support.patience import eventually
 
 TINY = Scale(
     seconds=0.05,
@@ -84,16 +86,24 @@ def test_work_beside_that_fails_is_noticed(capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_evicted_data_is_no_longer_in_memory(tmp_path: Path) -> None:
-    """Goal: cold cells read from the disk. Method: read only what the kernel has at once."""
+    """Goal: cold cells read from the disk. Method: read only what the kernel has at once.
+
+    The kernel keeps a page that it holds itself just now: on a busy machine one call may not do.
+    """
     topic = Topic("cold", bytes(16), 1)
     path = tmp_path / "cold-0" / "00000000000000000000.log"
     path.parent.mkdir()
     path.write_bytes(os.urandom(1 << 20))
     with path.open("rb") as file:
-        assert os.preadv(file.fileno(), [bytearray(4096)], 0, os.RWF_NOWAIT) == 4096
-        assert evict(tmp_path, topic) == 1 << 20
-        with pytest.raises(BlockingIOError):
-            os.preadv(file.fileno(), [bytearray(4096)], 512 * 1024, os.RWF_NOWAIT)
+        assert in_memory(file, 1 << 19)
+        eventually(lambda: evict(tmp_path, topic) == 1 << 20 and not in_memory(file, 1 << 19))
+
+
+def in_memory(file: BinaryIO, position: int) -> bool:
+    try:
+        return os.preadv(file.fileno(), [bytearray(4096)], position, os.RWF_NOWAIT) > 0
+    except BlockingIOError:
+        return False
 
 
 def test_eviction_of_a_topic_that_is_not_there_is_refused(tmp_path: Path) -> None:
