@@ -25,18 +25,23 @@ LOST_BY_ONE: Final = 4
 class BusyPolling:
     """Owned by the listeners; every transport tells it what came. Off if `for_us` is 0."""
 
-    __slots__ = ("_at_s", "_fd", "_for_s", "_is_polling", "_loop", "_other_fd", "_trust")
+    __slots__ = (
+        *("_at_s", "_fd", "_for_s", "_is_polling", "_loop", "_other_fd", "_trust"),
+        "_was_handled",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, for_us: int) -> None:
         self._loop = loop
         self._for_s = for_us / 1e6 if usable_cpus() > 1 else 0.0  # else nobody runs unless we sleep
         self._fd = -1
         self._other_fd = -1
-        self._at_s = 0.0
+        self._at_s = 0.0  # since when it waits: the last one came, or was handled
+        self._was_handled = True
         self._trust = 0
         self._is_polling = False
 
     def received(self, fd: int, byte_count: int) -> None:
+        """Before it is handled: how long that takes is not the client's delay."""
         now_s = time.monotonic()
         if fd != self._fd and fd != self._other_fd:
             self._other_fd, self._fd = self._fd, fd
@@ -49,10 +54,15 @@ class BusyPolling:
             self._is_polling = True
             self._loop.call_soon(self._poll)
         self._at_s = now_s
+        self._was_handled = False
 
     def _poll(self) -> None:
         """With a callback that is due the loop does not sleep when it asks for events."""
-        if self._trust >= TRUSTED and time.monotonic() - self._at_s <= self._for_s:
+        now_s = time.monotonic()
+        if not self._was_handled:
+            self._was_handled = True
+            self._at_s = now_s
+        if self._trust >= TRUSTED and now_s - self._at_s <= self._for_s:
             self._loop.call_soon(self._poll)
         else:
             self._is_polling = False

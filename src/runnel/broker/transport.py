@@ -124,8 +124,8 @@ class SocketTransport:
                 self.close("")
                 return
             self._received = True
-            connection.received(count)
             self._polling.received(self.fd, count)
+            connection.received(count)
         if not connection.wants_bytes and self.is_reading:
             self.is_reading = False  # only now, so that a muted but quiet peer costs no system call
             self.loop.remove_reader(self.fd)

@@ -49,12 +49,21 @@ class Bench:
         self.polling = BusyPolling(loop, for_us)
 
     def requests(
-        self, count: int, *, apart_s: float = CLOSE_S, size: int = 200, clients: int = 1
+        self,
+        count: int,
+        *,
+        apart_s: float = CLOSE_S,
+        size: int = 200,
+        clients: int = 1,
+        handled_s: float = 0.0,
     ) -> None:
+        """`apart_s`: from when one was handled until the next one comes."""
         for number in range(count):
             self.time.now_s += apart_s
             self.loop.turn()
             self.polling.received(5 + number % clients, size)
+            self.time.now_s += handled_s
+            self.loop.turn()
 
     def late(self) -> None:
         """Nothing came in time."""
@@ -95,6 +104,17 @@ def test_a_client_that_is_late_now_and_then_is_still_trusted(
         bench.late()
         bench.requests(1)
     assert not bench.is_awake, "it is late every time"
+
+
+def test_what_the_broker_takes_is_not_the_delay_of_its_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slow moment of the machine shall not make it sleep, and so slower still."""
+    bench = Bench(monkeypatch)
+    bench.requests(1 + TRUSTED)
+    for _ in range(100):
+        bench.requests(1, apart_s=150e-6, handled_s=120e-6)
+        assert bench.is_awake
 
 
 @pytest.mark.parametrize("apart_s", [0.0003, 0.002, 1.0])
