@@ -92,6 +92,5 @@ class Cell(NamedTuple):
     is_repeated: bool = True  # else it takes long, and is run in the first round alone
     # Its goals are about Runnel by itself: the others are loaded once, by a quick run not at all.
     is_own: bool = False
-    # The other brokers are stopped meanwhile, for a few seconds only, and no processor halts.
-    is_alone: bool = False
+    is_alone: bool = False  # the other brokers are stopped meanwhile; for a few seconds only
     is_tail: bool = False  # the slowest requests: taken again if the host took much meanwhile

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from itertools import product
 
@@ -22,7 +21,6 @@ from bench.report import Failure, Row, Time
 from bench.settling import settle
 from bench.stillness import still
 from bench.trust import SINK, SINK_MEASURES
-from bench.wakefulness import awake
 from runnel.bench.pipeline import LoadError
 from runnel.bench.usage import resident_mb
 from runnel.client.raw import ClosedError
@@ -128,7 +126,7 @@ class Rounds:
         others = [other for other in self._targets if other is not target] if cell.is_alone else []
 
         def take() -> Figures:
-            with still(others), awake() if cell.is_alone else nullcontext():
+            with still(others):
                 return cell.run(target, self._scale)
 
         tries = self._tail_tries if cell.is_tail else 1

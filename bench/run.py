@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from bench import calm, goals, machine, report, sink, trust, wakefulness, warmth
+from bench import calm, goals, machine, report, sink, trust, warmth
 from bench.brokers import Fleet, ensure_word
 from bench.cells import CELLS
 from bench.group_cells import GROUP_CELLS
@@ -70,7 +70,6 @@ def _run(options: argparse.Namespace, stack: ExitStack) -> tuple[dict[str, objec
     if not cells:
         raise LoadError("no cell has such a name")
     facts = {**machine.facts(), "rounds": count, "quick": options.quick, "kafka": kafka_version()}
-    facts["wakefulness"] = wakefulness.told()
     folder = _folder(stack)
     facts.update(warmth.warm_page_cache_twice(folder, scale, options.warm_cache))
     print(_preface(facts, count), flush=True)
@@ -213,7 +212,6 @@ def _preface(facts: Mapping[str, object], rounds: int) -> str:
             _spelled(facts["versions"]),
             warmth.spelled(facts),
             machine.busyness(facts),
-            str(facts["wakefulness"]),
             "",
         ]
     )
