@@ -1,6 +1,6 @@
 """Cells of latency: at rest, at half load, with every ack on disk, beside cold reads."""
 
-from bench import cold
+from bench import client_latency, cold
 from bench.figures import latency_cell
 from bench.half_load import half_load
 from bench.load_cells import ON_DISK
@@ -10,6 +10,7 @@ from runnel.bench.latency import ONE_RECORD, Latency
 from runnel.bench.usage import Usage
 
 ON_DISK_SAMPLES_MAX = 1000  # a sync of the disk takes milliseconds on some
+CLIENT_SAMPLES_MAX = 2000  # others are stopped meanwhile, which must not be for long
 
 
 def _sync(target: Target, scale: Scale) -> Latency:
@@ -18,6 +19,11 @@ def _sync(target: Target, scale: Scale) -> Latency:
 
 def _end_to_end(target: Target, scale: Scale) -> Latency:
     return latency.end_to_end(target.address, samples=scale.samples)
+
+
+def _end_to_end_librdkafka(target: Target, scale: Scale) -> Latency:
+    samples = min(scale.samples, CLIENT_SAMPLES_MAX)
+    return client_latency.end_to_end(target.address, samples=samples)
 
 
 def _sync_at_half_load(target: Target, scale: Scale) -> Latency:
@@ -61,6 +67,9 @@ def _beside_cold_reads() -> Cell:
 LATENCY_CELLS: tuple[Cell, ...] = (
     latency_cell("sync produce", _sync)._replace(is_alone=True, is_tail=True),
     latency_cell("end to end", _end_to_end)._replace(is_alone=True, is_tail=True),
+    latency_cell("end to end, librdkafka", _end_to_end_librdkafka, is_quick=False)._replace(
+        is_alone=True, is_tail=True
+    ),
     latency_cell("sync produce at half load", _sync_at_half_load, is_quick=False),
     latency_cell("end to end at half load", _end_to_end_at_half_load, is_quick=False),
     latency_cell("sync produce, every ack on disk", _sync_on_disk, is_quick=False),
