@@ -11,7 +11,9 @@ batch or pipeline never spin.
 """
 
 import asyncio
+import os
 import time
+from collections.abc import Callable
 from typing import Final
 
 from runnel.broker.system import usable_cpus
@@ -20,6 +22,8 @@ SMALL_BYTES_MAX: Final = 2048
 TRUSTED: Final = 8  # so many in a row
 TRUST_MAX: Final = 16
 LOST_BY_ONE: Final = 4
+# A client that was woken on this very processor would else wait until the looking is over.
+_let_others_run: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda: None)
 
 
 class BusyPolling:
@@ -63,6 +67,7 @@ class BusyPolling:
             self._was_handled = True
             self._at_s = now_s
         if self._trust >= TRUSTED and now_s - self._at_s <= self._for_s:
+            _let_others_run()
             self._loop.call_soon(self._poll)
         else:
             self._is_polling = False
