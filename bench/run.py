@@ -40,7 +40,6 @@ MISSED, FAILED, INTERRUPTED = 1, 2, 130
 COLUMNS = ("runnel:interval",)  # as shipped
 LONGEST = 5  # cells that are named with the time they took
 SCALES = f"how much a cell does: {', '.join(Scale._fields)}"
-
 TAIL_TRIES = "at most, of a tail that the host of this machine disturbed; default %(default)s"
 
 

@@ -30,7 +30,13 @@ class BusyPolling:
     """Owned by the listeners; every transport tells it what came. Off if `for_us` is 0."""
 
     __slots__ = (
-        *("_at_s", "_fd", "_for_s", "_is_polling", "_loop", "_other_fd", "_trust"),
+        "_at_s",
+        "_fd",
+        "_for_s",
+        "_is_polling",
+        "_loop",
+        "_other_fd",
+        "_trust",
         "_was_handled",
     )
 

@@ -117,6 +117,20 @@ def test_what_the_broker_takes_is_not_the_delay_of_its_clients(
         assert bench.is_awake
 
 
+def test_others_may_run_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that was woken on this processor shall not wait until the looking is over."""
+    yields = list[int]()
+    monkeypatch.setattr(polling_module, "_let_others_run", lambda: yields.append(1))
+    bench = Bench(monkeypatch)
+    bench.requests(1 + TRUSTED)
+    yields.clear()
+    for _ in range(3):
+        bench.loop.turn()
+    assert len(yields) == 3
+    bench.late()
+    assert len(yields) == 3, "nobody is kept from running by who sleeps"
+
+
 @pytest.mark.parametrize("apart_s", [0.0003, 0.002, 1.0])
 def test_a_client_that_takes_its_time_lets_the_loop_sleep(
     monkeypatch: pytest.MonkeyPatch, apart_s: float
