@@ -1,10 +1,10 @@
 """Compiles what is hot, where there is a C compiler; everything works without one, only slower.
 
 Four things are compiled: the record decoder, the encoder of columns, what coordinators write, runs
-of batches and the clocks, which are Cython and have Python twins; the codecs of produce, fetch,
-commits and heartbeats, Cython written by `tools/hot_codecs.py`; the modules that these go through,
-plain typed Python that goes through mypyc; and the client's messages and deliveries, the same
-Python files through Cython, with types that `tools/client_types.py` adds.
+of batches, the clocks and a few system calls, which are Cython and have Python twins; the codecs of
+produce, fetch, commits and heartbeats, Cython written by `tools/hot_codecs.py`; the modules that
+these go through, plain typed Python that goes through mypyc; and the client's messages and
+deliveries, the same Python files through Cython, with types that `tools/client_types.py` adds.
 An editable install (`make setup`) leaves all but the first as source, so that an edit is never
 shadowed by an older binary; a wheel, `make run` and `make bench` have them compiled
 (docs/adr/0010, docs/adr/0039).
@@ -15,12 +15,15 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 DECODER = Path("src/runnel/native/_records.pyx")
 ENCODER = Path("src/runnel/native/_payloads.pyx")
 JOURNAL = Path("src/runnel/native/_journal.pyx")
 BATCH_RUNS = Path("src/runnel/native/_batch_runs.pyx")
+CALLS = Path("src/runnel/native/_calls.pyx")
 CLOCK = Path("src/runnel/broker/_clock.pyx")
+HOT_GROUP = "runnel__mypyc"
 HOT_MODULES = (
     "broker/buffers",
     "broker/client_batch",
@@ -52,6 +55,7 @@ HOT_MODULES = (
     "broker/system",
     "broker/throttling",
     "broker/transport",
+    "broker/vigil",
     "broker/waiting",
     "broker/watching",
     "coordinator/gathering",
@@ -99,6 +103,7 @@ def extensions() -> list[Extension]:
     found += cython("runnel.native._payloads", ENCODER, "-O3")
     found += cython("runnel.native._journal", JOURNAL, "-O2")
     found += cython("runnel.native._batch_runs", BATCH_RUNS, "-O2")
+    found += cython("runnel.native._calls", CALLS, "-O2")
     found += cython("runnel.broker._clock", CLOCK, "-O2")
     if "editable_wheel" not in sys.argv:
         found += hot_codecs() + client_types() + hot_modules()
@@ -165,4 +170,25 @@ def hot_modules() -> list[Extension]:
         return []
 
 
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})
+class Build(build_ext):
+    """What cannot be compiled leaves nothing behind: no older binary, and none that needs it."""
+
+    def build_extension(self, ext: Extension) -> None:
+        path = Path(self.get_ext_fullpath(ext.name))
+        path.unlink(missing_ok=True)
+        super().build_extension(ext)
+
+    def run(self) -> None:
+        super().run()
+        if HOT_GROUP in self.ext_map and not Path(self.get_ext_fullpath(HOT_GROUP)).exists():
+            print("setup.py: the hot modules were not compiled, they stay interpreted")  # noqa: T201
+            for name in HOT_MODULES:
+                module = f"runnel.{name.replace('/', '.')}"
+                Path(self.get_ext_fullpath(module)).unlink(missing_ok=True)
+
+
+setup(
+    ext_modules=extensions(),
+    options={"build_ext": {"parallel": os.cpu_count()}},
+    cmdclass={"build_ext": Build},
+)

@@ -30,7 +30,8 @@ BANNED_CALLS = {
     "os.urandom",
 }
 FILE_CALLS = {"open", "os.open", "os.pwrite", "os.write", "os.fsync", "os.fdatasync", "os.rename"}
-MAY_TOUCH_FILES = {"storage/files.py", "storage/lock.py"}
+# The last: of the system's, and not to keep anything in.
+MAY_TOUCH_FILES = {"storage/files.py", "storage/lock.py", "native/calls.py", "broker/vigil.py"}
 
 
 def sources(*folders: str) -> Iterator[Path]:

@@ -3,7 +3,8 @@
 A Python class inherits from it (`wire/schema.py`), so that a message is made without a call of
 Python code: by a codec with `make_...`, and by a handler, which names the fields it gives, with
 `quick_...`. That compares names by their address; Python's own way through a dictionary and
-`__init__` takes five times as long (ADR 50).
+`__init__` takes five times as long (ADR 50). So does `get_...`, which a handler that is compiled
+asks for each field.
 """
 
 from collections.abc import Iterable, Iterator
@@ -61,6 +62,7 @@ def base(cls: type[Any]) -> str:
         *(f"    made.{field.name} = {field.name}" for field in fields),
         "    return made",
         *_quick_maker(name, fields),
+        *_quick_getter(name, fields),
     ]
     return "\n".join(lines) + "\n"
 
@@ -88,6 +90,16 @@ def _quick_maker(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
         if default(field) != "None":  # which is what a bare one has
             yield f"    if not stated & {1 << number}: made.{field.name} = {default(field)}"
     yield "    return made"
+
+
+def _quick_getter(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
+    """How the class is asked for an attribute: nearly always it is a field."""
+    yield f"cdef object get_{name}(object asked, PyObject *name):"
+    yield f"    cdef {name} message = <{name}>asked"
+    for number, field in enumerate(fields):
+        yield f"    {'elif' if number else 'if'} name == <PyObject *>name_{field.name}:"
+        yield f"        return message.{field.name}"
+    yield "    return PyObject_GenericGetAttr(asked, name)"
 
 
 def _is_shared(field: Field) -> bool:
@@ -121,7 +133,7 @@ def adoption(classes: Iterable[type[Any]]) -> str:
         branches += [
             f"    {'elif' if branches else 'if'} issubclass(made, {name}):",
             f"        Py_INCREF(made); type_of_{name} = <PyTypeObject *>made",
-            f"        make_quickly(made, quick_{name})",
+            f"        be_quick(made, quick_{name}, get_{name})",
             *(f"        {_shared(field)} = defaults[{field.name!r}]" for field in shared),
         ]
     head = "def adopt(made, defaults):"

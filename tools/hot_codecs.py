@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runnel.wire.apis import ApiKey, request_type, response_type
-from runnel.wire.primitives import ELEMENTS_MAX, STRING_MAX
+from runnel.wire.primitives import CLIENT_ID_BYTES_MAX, ELEMENTS_MAX, STRING_MAX
 from runnel.wire.reading import Reader
 from runnel.wire.schema import Field, Kind, schema_of
 from runnel.wire.writing import Writer
@@ -34,7 +34,8 @@ PREAMBLE = Path(__file__).with_name("hot_preamble.pyx")
 
 def source() -> str:
     """The whole text of `runnel/wire/_hot.pyx`."""
-    text = [PREAMBLE.read_text().replace("$STRING_MAX", str(STRING_MAX))]
+    preamble = PREAMBLE.read_text().replace("$STRING_MAX", str(STRING_MAX))
+    text = [preamble.replace("$CLIENT_ID_MAX", str(CLIENT_ID_BYTES_MAX))]
     classes = {cls: None for api in HOT_APIS for cls in classes_of(api)}
     names = {field.name: None for cls in classes for field in schema_of(cls).fields}
     text += [f'cdef str name_{name} = "{name}"' for name in names]  # as interned as a caller's

@@ -31,12 +31,17 @@ cdef extern from *:
         return type->tp_new(type, nothing, NULL);
     }
     typedef PyObject *(*maker)(PyObject *, PyObject **, size_t, PyObject *);
-    static void make_quickly(PyObject *type, maker make) {
+    typedef PyObject *(*asker)(PyObject *, PyObject *);
+    static void be_quick(PyObject *type, maker make, asker get) {
         ((PyTypeObject *)type)->tp_vectorcall = (vectorcallfunc)make;
+        ((PyTypeObject *)type)->tp_getattro = get;
+        PyType_Modified((PyTypeObject *)type);
     }
     """
     ctypedef object (*maker)(object, PyObject **, size_t, PyObject *)
-    void make_quickly(object, maker)
+    ctypedef object (*asker)(object, PyObject *)
+    void be_quick(object, maker, asker)
+    object PyObject_GenericGetAttr(object, PyObject *)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *)
     PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
@@ -154,10 +159,24 @@ def stamp_reply(bytearray out, int32_t size, int32_t correlation_id):
     put_i(at, size)
     put_i(at + 4, correlation_id)
 
-def text_at(object buffer, Py_ssize_t start, Py_ssize_t size):
+def request_header(object buffer):
     cdef Py_buffer held
+    cdef const uint8_t *at
+    cdef int16_t size
     PyObject_GetBuffer(buffer, &held, PyBUF_SIMPLE)
     try:
-        return text(<const uint8_t *>held.buf + start, size, held.len - start)
+        if held.len < 10:
+            refuse_size(10, held.len)
+        at = <const uint8_t *>held.buf
+        size = get_h(at + 8)
+        if size <= 0:
+            return get_h(at), get_h(at + 2), get_i(at + 4), "", 10
+        if size > $CLIENT_ID_MAX:
+            raise WireError(f"client id of {size} bytes")
+        try:
+            client_id = text(at + 10, size, held.len - 10)
+        except UnicodeDecodeError:
+            raise WireError("client id is not UTF-8") from None
+        return get_h(at), get_h(at + 2), get_i(at + 4), client_id, 10 + size
     finally:
         PyBuffer_Release(&held)

@@ -35,7 +35,7 @@ class Caller:
         self._unsent = memoryview(b"")
         self._reply: asyncio.Future[memoryview] | None = None
         self._loop.add_reader(self._sock.fileno(), self._on_readable)
-        polling = BusyPolling(self._loop, 0)
+        polling = BusyPolling(self._loop, 0, is_awake=False)
         transport = SocketTransport(
             self._loop, accepted, "ratchet", lambda _: None, broker.warming, polling
         )
@@ -47,6 +47,7 @@ class Caller:
                 listener="PLAINTEXT",
                 host="ratchet",
                 frame_bytes_max=broker.settings.socket_request_max_bytes,
+                before_replies=broker.wake_few,
             )
         )
 

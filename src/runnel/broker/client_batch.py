@@ -22,6 +22,7 @@ from runnel.wire.batch import (
 )
 
 NO_TIMESTAMP: Final = -1
+_crc32c: Final = crc32c  # a name that is imported is looked for at every call
 NOT_FOR_CLIENTS: Final = CONTROL | TRANSACTIONAL
 LZ4: Final = 3
 ZSTD: Final = 4  # the last compression type that Kafka has given out
@@ -46,7 +47,7 @@ def is_good(header: BatchHeader, records: memoryview, size_max: int) -> bool:
         and attributes & COMPRESSION_MASK <= ZSTD
         and (attributes & COMPRESSION_MASK != LZ4 or _java_reads_lz4(records))
         and (header.producer_id < 0 or (header.base_sequence >= 0 and header.producer_epoch >= 0))
-        and crc32c(records[CRC_START:]) == header.crc
+        and _crc32c(records[CRC_START:]) == header.crc
     )
 
 

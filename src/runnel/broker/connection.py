@@ -131,6 +131,7 @@ class Connection:
         "_handle",
         "_held",
         "_in_flight_max",
+        "_is_last_frame",
         "_outlet",
         "_outstanding",
         "_replies",
@@ -173,6 +174,7 @@ class Connection:
         self._replies: list[Part] = []
         self.mute = 0
         self._blocked = False
+        self._is_last_frame = False  # of those that came together: the one under way, or before
         self.listener = listener
         self.host = host
         self.principal = "User:ANONYMOUS"
@@ -242,6 +244,7 @@ class Connection:
             if (self._outstanding or self.mute) and not self._may_handle(view, start + 4):
                 self._blocked = True
                 break
+            self._is_last_frame = frame_end == end
             reply = self._handle(self, view[start + 4 : frame_end])
             start = frame_end
             if type(reply) is list and not self._outstanding:
@@ -258,6 +261,15 @@ class Connection:
         if start > begun:
             self.finished_frame = True
         return start
+
+    @property
+    def may_wake(self) -> bool:
+        """Whether others may hear of what the frame under way does before its reply is made.
+
+        Not if more of ours come, which may be more of the same, and not if we wait for something
+        ourselves: while frames are cut nobody may make us go on.
+        """
+        return self._is_last_frame and not self._outstanding
 
     def _next_turn(self) -> None:
         if not self.mute & Mute.CLOSED:

@@ -36,11 +36,11 @@ class RequestContext:
 
     __slots__ = (
         "api_version",
-        "arrived_ms",
         "authorizer",
         "client_id",
         "host",
         "listener",
+        "may_wake",
         "principal",
     )
 
@@ -51,16 +51,16 @@ class RequestContext:
         host: str,
         client_id: str,
         api_version: int,
-        arrived_ms: int,
         authorizer: Authorizer | None,
+        may_wake: bool = False,
     ) -> None:
         self.listener = listener
         self.principal = principal
         self.host = host
         self.client_id = client_id
         self.api_version = api_version
-        self.arrived_ms = arrived_ms  # monotonic
         self.authorizer = authorizer  # None: everyone may do everything
+        self.may_wake = may_wake  # those who wait for what it does, before its reply is made
 
     def may(self, operation: Operation, resource: Resource, name: str) -> bool:
         authorizer = self.authorizer
@@ -114,6 +114,6 @@ class Services:
         return self.quotas.mutations(
             context.principal,
             context.client_id,
-            context.arrived_ms,
+            self.clock.monotonic_ms(),
             is_strict=context.api_version >= strict_since,
         )

@@ -12,7 +12,6 @@ connection that met it and nothing else.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from struct import Struct
 from struct import error as struct_error
 from time import monotonic_ns
 from typing import Any, Final, NamedTuple
@@ -42,14 +41,11 @@ from runnel.wire.compiler import codec_for
 from runnel.wire.primitives import skip_tagged_fields as _skip_tags
 
 _log = logging.getLogger(__name__)
-# Api key, version, correlation id, length of client id.
-_unpack_header: Final = Struct(">hhih").unpack_from
-CLIENT_ID_BYTES_MAX: Final = 1024
 # Kept here: a name that is imported is looked for at every call.
 _now_ns: Final = monotonic_ns
+_read_header: Final = hot.request_header
 _new_reply: Final = hot.new_reply
 _stamp_reply: Final = hot.stamp_reply
-_text_at: Final = hot.text_at
 _COUNT_THEIR_OWN: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})  # errors, where they arise
 
 Handler = Callable[[RequestContext, Services, Any], Any]
@@ -142,15 +138,12 @@ class Dispatch:
 
     def handle(self, connection: Connection, frame: memoryview) -> Reply:
         """Never raises. A frame that cannot be answered closes its connection."""
-        services = self._services
         began_ns = _now_ns()
         try:
-            key, version, correlation_id, client_id_size = _unpack_header(frame)
+            key, version, correlation_id, client_id, position = _read_header(frame)
             route = self._routes.get((key, version)) or self._route(key, version)
-            position, client_id = 10, ""
-            if client_id_size > 0:
-                position += client_id_size
-                client_id = connection.client_id = _client_id(frame, client_id_size)
+            if client_id:
+                connection.client_id = client_id
             if route.header_is_flexible:
                 # Almost always there are no tagged fields: one byte, zero.
                 position = position + 1 if not frame[position] else _skip_tags(frame, position)
@@ -160,8 +153,8 @@ class Dispatch:
                 connection.host,
                 client_id,
                 version,
-                services.clock.monotonic_ms(),
                 self._authorizer,
+                connection.may_wake and not self._quotas.is_active,
             )
             if self._quotas.is_active:
                 response = self._call_and_charge(connection, route, context, frame, position)
@@ -305,8 +298,8 @@ class Dispatch:
             except Exception:  # noqa: BLE001  # likewise: they are all woken in one go
                 self._failed(pending, route, correlation_id)
             else:
-                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
                 pending.settle(parts)
+                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
 
         parked.attempt = guarded
         pending.cancel = self._waiting.park(parked, answer)
@@ -378,15 +371,6 @@ class Dispatch:
             await asyncio.wait(self._tasks, timeout=timeout_ms / 1000)
         for task in self._tasks:
             task.cancel()
-
-
-def _client_id(frame: memoryview, size: int) -> str:
-    if size > CLIENT_ID_BYTES_MAX:
-        raise WireError(f"client id of {size} bytes")
-    try:
-        return _text_at(frame, 10, size)
-    except UnicodeDecodeError:
-        raise WireError("client id is not UTF-8") from None
 
 
 def _ensure_cluster_right(context: RequestContext, right: Right) -> None:

@@ -28,12 +28,12 @@ class SessionPartition:
     """What a client asked for in one partition, and what it was last told."""
 
     __slots__ = (
-        "_current_leader_epoch",
-        "_fetch_offset",
-        "_last_fetched_epoch",
-        "asked",
+        "bytes_max",
+        "current_leader_epoch",
+        "fetch_offset",
         "high_watermark",
         "index",
+        "last_fetched_epoch",
         "log_start_offset",
         "place",
         "topic",
@@ -50,41 +50,74 @@ class SessionPartition:
         self.ask(asked)
 
     def ask(self, asked: FetchPartition) -> None:
-        self.asked = asked
-        self._fetch_offset = asked.fetch_offset
-        self._current_leader_epoch = asked.current_leader_epoch
-        self._last_fetched_epoch = asked.last_fetched_epoch
+        self.fetch_offset = asked.fetch_offset
+        self.bytes_max = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
 
     def is_quiet(self, partition: Partition, committed_only: bool) -> bool:
         """Nothing to read and nothing to tell: what most partitions of most sessions are."""
         log, epoch = partition.log, partition.leader_epoch
         bound = partition.last_stable_offset if committed_only else partition.high_watermark
         return (
-            self._fetch_offset == bound
+            self.fetch_offset == bound
             and self.high_watermark == partition.high_watermark
             and self.log_start_offset == log.log_start_offset
             and partition.is_leader  # one that was dropped never leads again
             and not self.was_error
-            and (self._current_leader_epoch == NO_EPOCH or self._current_leader_epoch == epoch)
-            and (self._last_fetched_epoch == NO_EPOCH or self._last_fetched_epoch == epoch)
+            and (self.current_leader_epoch == NO_EPOCH or self.current_leader_epoch == epoch)
+            and (self.last_fetched_epoch == NO_EPOCH or self.last_fetched_epoch == epoch)
             and log.offline is None
         )
 
-    def is_news(self, data: PartitionData, has_records: bool) -> bool:
+    def is_news(self, served: "Served") -> bool:
         """Whether an incremental reply must mention it. Remembers what is told."""
         news = (
-            has_records
-            or data.error_code != 0
+            served.size > 0
+            or served.is_error
             or self.was_error
-            or data.high_watermark != self.high_watermark
-            or data.log_start_offset != self.log_start_offset
-            or data.diverging_epoch.epoch >= 0
-            or data.preferred_read_replica >= 0
+            or served.high_watermark != self.high_watermark
+            or served.log_start_offset != self.log_start_offset
+            or served.diverges
         )
-        self.high_watermark = data.high_watermark
-        self.log_start_offset = data.log_start_offset
-        self.was_error = data.error_code != 0
+        self.high_watermark = served.high_watermark
+        self.log_start_offset = served.log_start_offset
+        self.was_error = served.is_error
         return news
+
+
+class Served:
+    """What a fetch would say of one partition: its answer, and what of that is asked again."""
+
+    __slots__ = (
+        "data",
+        "diverges",
+        "high_watermark",
+        "is_cut",
+        "is_error",
+        "log_start_offset",
+        "size",
+        "wanted",
+    )
+
+    def __init__(
+        self,
+        wanted: SessionPartition,
+        data: PartitionData,
+        size: int,
+        high_watermark: int,
+        log_start_offset: int,
+        *,
+        is_error: bool = False,
+    ) -> None:
+        self.wanted = wanted
+        self.data = data
+        self.size = size  # of its records, in bytes
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.is_error = is_error
+        self.diverges = False  # the reader's history from ours
+        self.is_cut = False  # by a limit: there is more
 
 
 class Session:

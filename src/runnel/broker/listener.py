@@ -141,6 +141,7 @@ class Listener:
             self._broker.warming,
             self._polling,
             sendfile=self._sendfile,
+            is_local=sock.getsockname()[0] == host,
         )
         connection = Connection(
             self._broker.handle,
@@ -284,7 +285,8 @@ class Listeners:
         """Take the addresses; returns what clients are to be told. Raises OSError."""
         broker = self._broker
         loop = asyncio.get_running_loop()
-        polling = BusyPolling(loop, broker.settings.busy_poll_us)
+        settings = broker.settings
+        polling = BusyPolling(loop, settings.busy_poll_us, is_awake=settings.busy_poll_awake)
         advertised: list[Endpoint] = []
         for endpoint, told in zip(
             broker.settings.listeners, broker.settings.advertised_listeners, strict=True

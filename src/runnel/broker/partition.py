@@ -74,12 +74,12 @@ class Partition(Waitable):
         "_after_max_ms",
         "_batch_bytes_max",
         "_before_max_ms",
-        "_clock",
         "_flush_soon",
         "_flushes_early",
         "_stamps_time",
         "_touched",
         "_waiting",
+        "_wall_ms",
         "high_watermark",
         "in_sync_count",
         "inspects",
@@ -105,7 +105,7 @@ class Partition(Waitable):
         self.place = Place(self)
         self.log = log
         self.topic_partition = log.partition
-        self._clock = clock
+        self._wall_ms = clock.wall_ms
         self._waiting = waiting
         self._flush_soon = flush_soon
         self._touched = touched  # where the flusher looks for logs that have something to flush
@@ -240,7 +240,7 @@ class Partition(Waitable):
             in_transaction and is_good_in_transaction(header, records, self._batch_bytes_max)
         ):
             raise refusal(header, records, log.config)
-        now_ms = self._clock.wall_ms()
+        now_ms = self._wall_ms()
         append_time_ms = NO_TIMESTAMP
         if self._stamps_time:
             append_time_ms = now_ms
@@ -264,8 +264,15 @@ class Partition(Waitable):
         if self._flushes_early:
             self._maybe_flush()
         if not self.syncs_first:
+            self._keep_for_waiters(records)
             self.advance_high_watermark()
         return base_offset, log.log_end_offset - 1, append_time_ms
+
+    def _keep_for_waiters(self, records: memoryview) -> None:
+        """Who is told of them next need not read what was just written."""
+        if self.waiters:
+            active = self.log.segments[-1]
+            self._waiting.fresh.keep(active.file, active.size, records)
 
     def append_own(self, records: memoryview, now_ms: int) -> None:
         """A batch that this broker made: of a coordinator's journal, or a transaction's marker.

@@ -48,7 +48,7 @@ class Partitions:
         "_settings_changed",
         "_waiting",
         "_wanted",
-        "any_inspected",
+        "inspected",
         "on_role",
         "topic_names",
     )
@@ -74,7 +74,8 @@ class Partitions:
         self._wanted = self._applied = Image()
         self._image_changed = asyncio.Event()
         self._applied_changed = asyncio.Event()
-        self.any_inspected = False  # whether produce must ask at all; never goes back
+        # Names and ids of topics of which produce must ask more; those that need it no more stay.
+        self.inspected: set[str | bytes] = set()
         self.topic_names: dict[bytes, str] = {}
         self.on_role: Callable[[Partition], None] = lambda _partition: None
 
@@ -201,6 +202,8 @@ class Partitions:
         if not mine:
             return
         config = topic_config(self._settings, topic.configs)
+        if is_needed(config):
+            self.inspected |= {topic.name, topic.id}
         opened = dict(self._by_topic.get(topic.name, {}))
         for number, record in enumerate(mine):
             partition = opened.get(record.index)
@@ -220,7 +223,6 @@ class Partitions:
             if number % CREATED_AT_ONCE == CREATED_AT_ONCE - 1:
                 await asyncio.sleep(0)
         self._by_topic[topic.name] = opened
-        self.any_inspected = self.any_inspected or is_needed(config)
         self.topic_names[topic.id] = topic.name
 
     def _log_of(self, topic: Topic, index: int, config: LogConfig) -> Log | None:
@@ -259,6 +261,7 @@ class Partitions:
     async def _drop(self, topic: Topic) -> None:
         partitions = self._by_topic.pop(topic.name, {})
         self.topic_names.pop(topic.id, None)
+        self.inspected -= {topic.name, topic.id}
         for record in topic.partitions:
             self._failed.pop((topic.name, record.index), None)
         for partition in partitions.values():

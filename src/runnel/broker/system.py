@@ -1,7 +1,9 @@
 """The operating system as the ports see it: its clocks, its threads, its event loop."""
 
 import asyncio
+import contextlib
 import gc
+import math
 import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -13,20 +15,15 @@ from runnel.broker import clocks
 
 S = TypeVar("S")
 T = TypeVar("T")
-_boot_ms: Final = clocks.boot_ms
-_wall_ms: Final = clocks.wall_ms
 YOUNG_OBJECTS_MAX: Final = 20_000
 
 
 class SystemClock:
     __slots__ = ()
 
-    def wall_ms(self) -> int:
-        return _wall_ms()
-
-    def monotonic_ms(self) -> int:
-        """Goes on while the machine is suspended: otherwise waking would look like a clock jump."""
-        return _boot_ms()
+    wall_ms = staticmethod(clocks.wall_ms)
+    # Goes on while the machine is suspended: otherwise waking would look like a clock jump.
+    monotonic_ms = staticmethod(clocks.boot_ms)
 
 
 def tune_collector() -> None:
@@ -62,6 +59,34 @@ def usable_cpus() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
+
+
+def cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """How many processors' time this container may use; infinite if nothing limits it."""
+    least = math.inf
+    with contextlib.suppress(OSError, ValueError):
+        for line in own.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            mounted = root / "cpu" if controllers else root
+            folder = mounted / path.lstrip("/")  # a container may see its own as the root
+            for each in (folder, *folder.parents):
+                if each.is_relative_to(mounted):
+                    least = min(least, _quota_in(each))
+    return least
+
+
+def _quota_in(folder: Path) -> float:
+    """By both versions of control groups."""
+    with contextlib.suppress(OSError, ValueError):
+        quota, _, period = (folder / "cpu.max").read_text().partition(" ")
+        return math.inf if quota == "max" else int(quota) / int(period)
+    with contextlib.suppress(OSError, ValueError):
+        quota_us = int((folder / "cpu.cfs_quota_us").read_text())
+        if quota_us > 0:
+            return quota_us / int((folder / "cpu.cfs_period_us").read_text())
+    return math.inf
 
 
 def boot_id() -> str:

@@ -22,17 +22,21 @@ from typing import Final
 from runnel.broker.complaints import tell_closed
 from runnel.broker.connection import Connection, Part
 from runnel.broker.courtesy import TURN_BYTES_MAX
-from runnel.broker.polling import BusyPolling
+from runnel.broker.polling import BusyPolling, Pollable
 from runnel.broker.warming import FOUND_MAX, Warming
+from runnel.native import calls
+from runnel.native.calls import WOULD_BLOCK
 from runnel.types import FileSlice
 
+_receive: Final = calls.receive
+_send_at_once: Final = calls.send_at_once
 _INT: Final = Struct("i")
 COPY_CHUNK_BYTES: Final = 256 * 1024
 JOINED_BYTES_MAX: Final = 64 * 1024  # small replies are joined to save a system call each
 COPIED_SLICE_BYTES_MAX: Final = 16 * 1024  # up to here one read is cheaper than its own sendfile
 
 
-class SocketTransport:
+class SocketTransport(Pollable):
     """Owns one accepted socket. Ends itself on end of file, error, or `close`."""
 
     __slots__ = (
@@ -54,8 +58,6 @@ class SocketTransport:
         "_warmed_to",
         "_warming",
         "connection",
-        "fd",
-        "is_reading",
         "loop",
         "peer",
         "sock",
@@ -74,6 +76,7 @@ class SocketTransport:
         polling: BusyPolling,
         *,
         sendfile: bool = True,
+        is_local: bool = False,
     ) -> None:
         self.loop = loop
         self.sock = sock
@@ -97,6 +100,7 @@ class SocketTransport:
         self._taken = False  # since the last sweep, by the peer
         self._queued_at_sweep_bytes = 0
         self.is_reading = False
+        self.is_local = is_local
 
     def start(self, connection: Connection) -> None:
         self.connection = connection
@@ -105,26 +109,25 @@ class SocketTransport:
     def resume_reading(self) -> None:
         if not self.is_reading and self.fd >= 0:
             self.is_reading = True
-            self.loop.add_reader(self.fd, self._on_readable)
+            self.loop.add_reader(self.fd, self.on_readable)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self.loop.call_soon(callback)
 
-    def _on_readable(self) -> None:
+    def on_readable(self) -> None:
         connection = self.connection
         if connection.wants_bytes:
             try:
-                count = self.sock.recv_into(connection.receive_into())
-            except BlockingIOError:
-                return
+                count = _receive(self.fd, connection.receive_into())
             except OSError as error:
                 self.close(f"{error.strerror}")
                 return
-            if count == 0:
-                self.close("")
+            if count <= 0:
+                if count != WOULD_BLOCK:
+                    self.close("")
                 return
             self._received = True
-            self._polling.received(self.fd, count)
+            self._polling.received(self, count)
             connection.received(count)
         if not connection.wants_bytes and self.is_reading:
             self.is_reading = False  # only now, so that a muted but quiet peer costs no system call
@@ -152,14 +155,13 @@ class SocketTransport:
     def _send_one(self, part: bytearray) -> int:
         """The common case: one small reply and an empty queue."""
         try:
-            sent = self.sock.send(part)
-        except BlockingIOError:
-            sent = 0
+            sent = _send_at_once(self.fd, part)
         except OSError as error:
             self.close(f"{error.strerror}")
             return 0
         if sent == len(part):
             return 0
+        sent = max(sent, 0)  # if it would block
         self._unsent.append(memoryview(part)[sent:])
         self._unsent_bytes = len(part) - sent
         self._wait_to_write()
@@ -319,6 +321,7 @@ class SocketTransport:
             self.loop.remove_writer(self.fd)
         self.fd = -1
         self.is_reading = self._waits_to_write = False
+        self._polling.forget(self)
         if self._is_warming:
             self._warming.forget(self)
         if reason:

@@ -17,11 +17,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from runnel.types import Waitable
+from runnel.ports import File
+from runnel.types import FileSlice, Waitable
 
 R = TypeVar("R")
 TICKS_MIN: Final = 6  # of a wait
 FEW: Final = 2
+FRESH_BYTES_MAX: Final = 16 * 1024  # as much is copied into a reply, too
 
 
 class Parked(Generic[R]):
@@ -101,6 +103,42 @@ class Waiter(Wakeable):
             self._waiting.produce_left(self)
 
 
+class Fresh:
+    """The small batch that somebody waits for, until it was told of: then nobody has to read it.
+
+    One, and not for long: a file may be cut and written to again.
+    """
+
+    __slots__ = ("_data", "_file", "_position")
+
+    def __init__(self) -> None:
+        self._file: File | None = None
+        self._position = 0
+        self._data = b""
+
+    def keep(self, file: File, end: int, records: memoryview) -> None:
+        """Records that were just written, before the position `end`."""
+        size = len(records)
+        if size <= FRESH_BYTES_MAX:
+            self._file = file
+            self._position = end - size
+            self._data = bytes(records)
+
+    def of(self, found: FileSlice) -> bytes | None:
+        """The bytes of this slice, if it is what was kept."""
+        if (
+            found.file is self._file
+            and found.position == self._position
+            and found.size == len(self._data)
+        ):
+            return self._data
+        return None
+
+    def forget(self) -> None:
+        self._file = None
+        self._data = b""
+
+
 class Waiting:
     """Owned by the broker; one per event loop."""
 
@@ -111,6 +149,8 @@ class Waiting:
         "_loop",
         "_moved",
         "_will_wake",
+        "fresh",
+        "is_asked_soon",
         "parked_produces",
     )
 
@@ -119,8 +159,10 @@ class Waiting:
         self._moved: dict[Waitable, None] = {}
         self._will_wake = False  # in the next round
         self._is_waking = False
+        self.is_asked_soon = False  # whoever moves something calls `wake_few` in any case
         self._deadlines: dict[int, dict[Waiter, None]] = {}  # by the loop's time in ms
         self.parked_produces: dict[Waiter, None] = {}
+        self.fresh = Fresh()
         self._drained: asyncio.Event | None = None
 
     def park(self, parked: Parked[R], answer: Callable[[R], None]) -> Callable[[], None]:
@@ -147,20 +189,26 @@ class Waiting:
     def moved(self, waitable: Waitable) -> None:
         """Only to be called if the waitable has waiters: it is on the produce path."""
         self._moved[waitable] = None
+        if not self.is_asked_soon:
+            self._wake_soon()
+
+    def _wake_soon(self) -> None:
         if not self._will_wake:
             self._will_wake = True
             self._loop.call_soon(self._wake_all)
 
     def wake_few(self) -> None:
         """Before replies leave. Not if it was a waking that made them: that would go on and on."""
-        if not self._moved or self._is_waking:
+        self.is_asked_soon = False
+        if not self._moved:
             return
         waiting = 0
         for waitable in self._moved:
             waiting += len(waitable.waiters)
-            if waiting > FEW:
-                return
-        self._wake()
+        if self._is_waking or waiting > FEW:
+            self._wake_soon()
+        else:
+            self._wake()
 
     def _wake_all(self) -> None:
         self._will_wake = False
@@ -177,6 +225,7 @@ class Waiting:
                 waiter.try_now()
         finally:
             self._is_waking = False
+            self.fresh.forget()
 
     def parked_count(self) -> int:
         return sum(map(len, self._deadlines.values()))

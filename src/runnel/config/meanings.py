@@ -139,6 +139,8 @@ MEANINGS: Final[dict[str, str]] = {
     "transaction.state.log.segment.bytes": "`segment.bytes` of `__transaction_state` when it is"
     " made.",
     "transactional.id.expiration.ms": "How long a transactional id is remembered that nobody uses.",
+    "runnel.busy.poll.awake": "Whether a machine's processors, if they are eight at most, are kept"
+    " awake meanwhile; only where the broker may ask for that (Linux, as root).",
     "runnel.busy.poll.us": "How long the loop looks for the next small request, before it sleeps,"
     " while one client or two send one at a time; 0: not at all.",
     "runnel.decompressed.max.bytes": "Most bytes that a compressed batch may grow to when it is"

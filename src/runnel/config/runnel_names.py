@@ -29,6 +29,7 @@ _BROKER = (
     Definition("broker", "runnel.storage", "string", "disk", choices=("disk", "memory")),
     # How long to look for the next request where one client or two send one at a time (ADR 13).
     Definition("broker", "runnel.busy.poll.us", "int", "500", minimum=0, maximum=10_000),
+    Definition("broker", "runnel.busy.poll.awake", "boolean", "true"),  # ADR 57
     Definition("broker", "runnel.flush.interval.ms", "long", "1000", minimum=1),
     Definition("broker", "runnel.decompressed.max.bytes", "int", "67108864", minimum=1),
     # The ledger of receive, parked, send and decompression memory; at the limit reading stops.

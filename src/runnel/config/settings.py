@@ -74,6 +74,7 @@ class Settings:
     cordoned_log_dirs: frozenset[str]
     fetch_max_bytes: int
     busy_poll_us: int
+    busy_poll_awake: bool
     quota_window_num: int
     quota_window_size_seconds: int
     controller_quota_window_num: int
@@ -196,6 +197,7 @@ def _build(values: _Values, warnings: list[str]) -> Settings:
         alter_log_dirs_bytes_per_second=number("replica.alter.log.dirs.io.max.bytes.per.second"),
         fetch_max_bytes=number("fetch.max.bytes"),
         busy_poll_us=number("runnel.busy.poll.us"),
+        busy_poll_awake=values.typed(bool, "runnel.busy.poll.awake"),
         quota_window_num=number("quota.window.num"),
         quota_window_size_seconds=number("quota.window.size.seconds"),
         controller_quota_window_num=number("controller.quota.window.num"),

@@ -1,4 +1,5 @@
-"""The operating system's files behind `ports.Disk`; no other module opens, writes or syncs one.
+"""The operating system's files behind `ports.Disk`; no other module opens, writes or syncs one
+(the call that writes is in `native/calls.py`).
 
 `OsFile` closes its descriptor when the last reference to it goes, never earlier: whoever holds a
 `FileSlice` may hand its descriptor to the kernel although the segment has been evicted from
@@ -15,6 +16,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Final, Protocol, TypeVar
 
+from runnel.native import calls
 from runnel.ports import File, Readable, Space
 
 T = TypeVar("T")
@@ -26,6 +28,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 AHEAD_FACTOR, AHEAD_BYTES_MAX = 4, 4 << 20  # of a warming: who reads on finds the next in memory
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # missing if Python was built on an old system
 _ONE_BYTE: Final = [bytearray(1)]
+_write_at: Final = calls.write_at
 
 
 class OsFile:
@@ -42,7 +45,7 @@ class OsFile:
         return self._fd
 
     def write_at(self, position: int, data: Readable) -> int:
-        return os.pwrite(self._fd, data, position)
+        return _write_at(self._fd, data, position)
 
     def read_at(self, position: int, size: int) -> bytes:
         data = os.pread(self._fd, size, position)

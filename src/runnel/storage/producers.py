@@ -201,6 +201,8 @@ class ProducerStates:
     @property
     def first_unstable_offset(self) -> int | None:
         """The start of the oldest transaction that is open, or ended by an unreplicated marker."""
+        if not self._open and not self._ended:
+            return None  # as nearly always
         undecided = next(iter(self._open), None)
         if not self._ended:
             return undecided

@@ -302,6 +302,8 @@ class Segment:
         if offset >= self.next_offset:
             return self.size
         tail = self._tail_offsets
+        if len(tail) > 1 and offset > tail[-2]:
+            return self._tail_positions[-1]  # whoever is woken reads the last batch
         if tail and (offset > tail[0] or self._tail_positions[0] == 0):
             return self._tail_positions[bisect_left(tail, offset)]
         if not wait:

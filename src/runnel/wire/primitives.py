@@ -14,6 +14,7 @@ from runnel.ports import Readable
 ELEMENTS_MAX: Final = 200_000  # array elements in one message, whatever their nesting
 TAGGED_FIELDS_MAX: Final = 1024  # of one struct; Kafka's own messages have fewer than ten
 STRING_MAX: Final = 0x7FFF
+CLIENT_ID_BYTES_MAX: Final = 1024
 _UVARINT_BITS: Final = 35  # five bytes of seven bits
 
 

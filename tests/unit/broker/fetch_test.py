@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from runnel.broker.connection import Part
 from runnel.broker.context import RequestContext
 from runnel.broker.handlers import fetch as fetch_handler
 from runnel.broker.handlers.fetch_plan import Plan, make_plan
-from runnel.client.raw import ClosedError
+from runnel.client.raw import ClosedError, encode_frame
 from runnel.errors import ErrorCode
+from runnel.types import FileSlice
 from runnel.wire import hot
 from runnel.wire.messages.fetch import (
     FetchPartition,
@@ -17,8 +19,10 @@ from runnel.wire.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
+from runnel.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.asking import (
     FETCH_BY_NAME,
+    PRODUCE_BY_NAME,
     batch,
     create,
     fetch_request,
@@ -160,8 +164,8 @@ def test_a_parked_request_that_fails_costs_only_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
 
-    def fragile(context: RequestContext, *rest: Any) -> Plan:  # noqa: ANN401  # passed on
-        found = make_plan(context, *rest)
+    def fragile(context: RequestContext, *rest: Any, **named: Any) -> Plan:  # noqa: ANN401  # passed on
+        found = make_plan(context, *rest, **named)
         assert not (context.client_id == "broken" and found.size_bytes), "planted"
         return found
 
@@ -181,6 +185,89 @@ def test_a_parked_request_that_fails_costs_only_its_connection(
         assert not partition.waiters, "it would fail again with every record"
 
     monkeypatch.setattr(fetch_handler, "make_plan", fragile)
+    at_desk(test)
+
+
+def told_of(desk: Desk, name: str, told: list[tuple[str, int]]) -> None:
+    """Note what leaves, in order: whose it is, and how many slices of files are in it."""
+    send = desk.send
+
+    def noted(parts: list[Part]) -> int:
+        told.append((name, sum(isinstance(part, FileSlice) for part in parts)))
+        return send(parts)
+
+    desk.send = noted  # type: ignore[method-assign]  # the connection asks for it by name
+
+
+@pytest.mark.parametrize(("size", "slices"), [(100, 0), (20_000, 1)])
+def test_a_record_reaches_who_waits_before_its_producer_hears_of_it(size: int, slices: int) -> None:
+    """A small one as it came, without a look into the file; a large one by the kernel."""
+    told: list[tuple[str, int]] = []
+
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        consumer = Desk(desk.broker, desk.clock)
+        for offset in range(3):
+            value = bytes([offset]) * size
+            waiting = asyncio.ensure_future(
+                consumer.ask(fetch_request(offset, max_wait_ms=5000), FETCH_BY_NAME)
+            )
+            await asyncio.sleep(0.1)
+            if not offset:
+                told_of(consumer, "consumer", told)
+                told_of(desk, "producer", told)
+            result = await produce(desk, batch(value))
+            assert result.base_offset == offset
+            assert values_of(await waiting) == [value]
+
+    at_desk(test)
+    assert told == [("consumer", slices), ("producer", 0)] * 3
+
+
+def test_who_waits_for_several_partitions_of_a_request_is_woken_once() -> None:
+    told: list[tuple[str, int]] = []
+
+    async def test(desk: Desk) -> None:
+        await create(desk, partitions=2)
+        consumer = Desk(desk.broker, desk.clock)
+        asked = [
+            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+            for index in range(2)
+        ]
+        request = FetchRequest(
+            topics=[FetchTopic(topic="t", partitions=asked)], max_wait_ms=5000, min_bytes=1
+        )
+        waiting = asyncio.ensure_future(consumer.ask(request, FETCH_BY_NAME))
+        await asyncio.sleep(0.1)
+        told_of(consumer, "consumer", told)
+        told_of(desk, "producer", told)
+        data = [PartitionProduceData(index=index, records=batch(b"v")) for index in range(2)]
+        topic = TopicProduceData(name="t", partition_data=data)
+        await desk.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic]), PRODUCE_BY_NAME)
+        (answered,) = (await waiting).responses
+        assert [len(each.records) > 0 for each in answered.partitions] == [True] * 2
+
+    at_desk(test)
+    assert [name for name, _ in told] == ["consumer", "producer"]
+
+
+def test_requests_that_come_together_wake_once_for_all_of_them() -> None:
+    async def test(desk: Desk) -> None:
+        await create(desk)
+        consumer = Desk(desk.broker, desk.clock)
+        waiting = asyncio.ensure_future(
+            consumer.ask(fetch_request(0, max_wait_ms=5000), FETCH_BY_NAME)
+        )
+        await asyncio.sleep(0.1)
+        frames = []
+        for value in (b"1", b"2", b"3"):
+            data = PartitionProduceData(index=0, records=batch(value))
+            topic = TopicProduceData(name="t", partition_data=[data])
+            request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+            frames.append(encode_frame(request, PRODUCE_BY_NAME))
+        desk.put(b"".join(frames))
+        assert values_of(await waiting) == [b"1", b"2", b"3"]
+
     at_desk(test)
 
 

@@ -173,7 +173,7 @@ class Peer:
         )
         self._loop = Loop()
         loop: Any = self._loop
-        polling = BusyPolling(loop, 0)
+        polling = BusyPolling(loop, 0, is_awake=False)
         given: Any = (self._loop, "PLAINTEXT", None, broker, polling)
         self._listener = Listener(*given)
         with socket.create_server(("127.0.0.1", 0)) as server:

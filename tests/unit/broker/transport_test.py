@@ -66,7 +66,7 @@ async def served(sock: socket.socket, test: Callable[[SocketTransport], Awaitabl
     loop = asyncio.get_running_loop()
     metrics = Metrics()
     warming = Warming(ThreadWorkers(1), metrics, Courtesy(SystemClock(), metrics))
-    polling = BusyPolling(loop, 0)
+    polling = BusyPolling(loop, 0, is_awake=False)
     transport = SocketTransport(loop, sock, "peer", lambda _: None, warming, polling)
     connection = Connection(
         lambda _connection, frame: [bytearray(frame)],

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from runnel.broker.waiting import FEW, Parked, Waiting
-from runnel.types import Waitable
+from runnel.broker.waiting import FEW, FRESH_BYTES_MAX, Parked, Waiting
+from runnel.storage.files import MemoryDisk
+from runnel.types import FileSlice, Waitable
 
 
 class Loop:
@@ -96,6 +97,57 @@ def test_what_a_waking_moves_wakes_others_in_the_next_round() -> None:
         assert len(room.answered) == turns
         room.loop.turn()
     assert room.answered == ["0", "1", "2", "3", "4"]
+
+
+def test_who_asks_soon_needs_no_round_of_the_loop() -> None:
+    room, partition = Room(), Waitable()
+    room.park("0", partition)
+    room.waiting.is_asked_soon = True
+    room.waiting.moved(partition)
+    assert not room.loop.soon
+    room.waiting.wake_few()
+    assert room.answered == ["0"]
+    assert not room.loop.soon
+    assert not room.waiting.is_asked_soon, "it is asked for each time"
+    room.park("1", partition)
+    room.waiting.moved(partition)
+    room.loop.turn()
+    assert room.answered == ["0", "1"]
+
+
+def test_many_are_woken_in_the_next_round_by_who_asks_soon() -> None:
+    room, partition = Room(), Waitable()
+    for number in range(FEW + 1):
+        room.park(str(number), partition)
+    room.waiting.is_asked_soon = True
+    room.waiting.moved(partition)
+    room.waiting.wake_few()
+    assert room.answered == []
+    room.loop.turn()
+    assert room.answered == ["0", "1", "2"]
+
+
+def test_what_was_just_written_is_kept_until_it_was_told() -> None:
+    room, partition = Room(), Waitable()
+    disk = MemoryDisk()
+    file, other = disk.open("a", create=True), disk.open("b", create=True)
+    fresh = room.waiting.fresh
+    assert fresh.of(FileSlice(file, 0, 0)) is None
+    buffer = bytearray(b"..records")
+    fresh.keep(file, 100, memoryview(buffer)[2:])
+    buffer[:] = b"something"  # the receive buffer is used again
+    assert fresh.of(FileSlice(file, 93, 7)) == b"records"
+    for found in (FileSlice(other, 93, 7), FileSlice(file, 92, 7), FileSlice(file, 93, 6)):
+        assert fresh.of(found) is None
+    told: list[bytes | None] = []
+    parked = Parked[str]([partition], 1000, lambda final: "yes")
+    room.waiting.park(parked, lambda _: told.append(fresh.of(FileSlice(file, 93, 7))))
+    room.waiting.moved(partition)
+    room.waiting.wake_few()
+    assert told == [b"records"]
+    assert fresh.of(FileSlice(file, 93, 7)) is None, "a file may be cut and written to again"
+    fresh.keep(file, FRESH_BYTES_MAX + 1, memoryview(bytes(FRESH_BYTES_MAX + 1)))
+    assert fresh.of(FileSlice(file, 0, FRESH_BYTES_MAX + 1)) is None, "memory has its limits"
 
 
 def test_who_is_not_satisfied_waits_on() -> None:

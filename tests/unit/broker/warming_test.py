@@ -122,7 +122,7 @@ class Desk:
             "peer",
             lambda _: None,
             self.warming,
-            BusyPolling(asyncio.get_running_loop(), 0),
+            BusyPolling(asyncio.get_running_loop(), 0, is_awake=False),
         )
         transport.start(
             Connection(

@@ -29,10 +29,14 @@ from runnel.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    PartitionData,
 )
 
 FIRST_VERSION_WITH_SESSIONS: Final = 7
 FIRST_VERSION_BY_ID: Final = 13
+# Kept here: a name that is imported is looked for at every call.
+_Response: Final = FetchResponse
+_TopicResponse: Final = FetchableTopicResponse
 COLD_TRIES: Final = 4  # an index, the batches after it, and what went cold again meanwhile
 
 
@@ -61,6 +65,8 @@ class Fetching:
     """One fetch, from its arrival until it is answered."""
 
     __slots__ = (
+        "_bytes_max",
+        "_committed_only",
         "_context",
         "_is_full",
         "_is_quiet",
@@ -75,8 +81,9 @@ class Fetching:
         self._context = context
         self._services = services
         self._request = request
-        size_max = min(request.max_bytes, services.settings.fetch_max_bytes)
-        self._min_bytes = min(request.min_bytes, size_max)  # of three it would be a call
+        self._bytes_max = min(request.max_bytes, services.settings.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._bytes_max)  # of three it would be a call
+        self._committed_only = request.isolation_level == READ_COMMITTED
         by_id = context.api_version >= FIRST_VERSION_BY_ID
         self._session, self._is_full = _session(context, services, request, by_id)
         self.watch = self._session.watch
@@ -86,7 +93,7 @@ class Fetching:
     def is_as_before(self, watch: Watch) -> bool:
         """Nothing was to be told, the client asks for the same, and the watch has seen nothing."""
         request = self._request
-        if not watch.says_quiet(request.isolation_level == READ_COMMITTED):
+        if not watch.says_quiet(self._committed_only):
             return False
         if not request.topics and not request.forgotten_topics_data and not self._is_full:
             self._is_quiet = self._min_bytes > 0 and request.max_wait_ms > 0
@@ -96,7 +103,13 @@ class Fetching:
         if self.watch is not None:
             self.watch.lift()
         plan = make_plan(
-            self._context, self._services, self._request, self._session, self._is_full, wait
+            self._context,
+            self._services,
+            self._session,
+            bytes_max=self._bytes_max,
+            committed_only=self._committed_only,
+            is_full=self._is_full,
+            wait=wait,
         )
         self._is_quiet = not plan.served
         return plan
@@ -132,28 +145,25 @@ class Fetching:
     def _set(self, watch: Watch, plan: Plan) -> None:
         """Rights may be taken away without a partition's moving: who has to have some plans."""
         is_quiet = self._is_quiet and self._context.authorizer is None
-        committed_only = self._request.isolation_level == READ_COMMITTED
-        watch.set(plan.on, is_quiet, committed_only)
+        watch.set(plan.on, is_quiet, self._committed_only)
 
     def _respond(self, plan: Plan) -> FetchResponse:
         session = self._session
-        topics: dict[TopicKey, FetchableTopicResponse] = {}
-        for wanted, data, size in plan.served:
-            if not (wanted.is_news(data, size > 0) or self._is_full):
+        topics: dict[TopicKey, list[PartitionData]] = {}
+        for served in plan.served:
+            wanted = served.wanted
+            if not (wanted.is_news(served) or self._is_full):
                 continue
-            key = wanted.topic
-            topic = topics.get(key)
-            if topic is None:
-                topic = topics[key] = (
-                    FetchableTopicResponse(topic=key)
-                    if isinstance(key, str)
-                    else FetchableTopicResponse(topic_id=key)
-                )
-            topic.partitions.append(data)
-            if size and session.id != NO_SESSION:
+            partitions = topics.get(wanted.topic)
+            if partitions is None:
+                topics[wanted.topic] = [served.data]
+            else:
+                partitions.append(served.data)
+            if served.size and session.id != NO_SESSION:
                 session.serve_last(wanted)
         self._services.metrics.slots[FETCHED_BYTES] += plan.size_bytes
-        return FetchResponse(session_id=session.id, responses=list(topics.values()))
+        responses = [_of_topic(key, partitions) for key, partitions in topics.items()]
+        return _Response(session_id=session.id, responses=responses)
 
     async def warm_and_answer(self, plan: Plan) -> Answer:
         for tries_left in reversed(range(COLD_TRIES)):
@@ -164,22 +174,29 @@ class Fetching:
         return self.answer(plan)
 
 
+def _of_topic(key: TopicKey, partitions: list[PartitionData]) -> FetchableTopicResponse:
+    if isinstance(key, str):
+        return _TopicResponse(topic=key, partitions=partitions)
+    return _TopicResponse(topic_id=key, partitions=partitions)
+
+
 def _session(
     context: RequestContext, services: Services, request: FetchRequest, by_id: bool
 ) -> tuple[Session, bool]:
     """The partitions that this request is about, and whether all of them must be answered."""
     sessions = services.sessions
+    now_ms = services.clock.monotonic_ms()
     epoch = request.session_epoch if context.api_version >= FIRST_VERSION_WITH_SESSIONS else -1
     if epoch not in (FIRST_EPOCH, FINAL_EPOCH):
-        session = sessions.resume(request.session_id, epoch, context.arrived_ms)
+        session = sessions.resume(request.session_id, epoch, now_ms)
         session.update(request, by_id)
         return session, False
     if request.session_id != NO_SESSION:
         sessions.close(request.session_id)
     if epoch == FINAL_EPOCH:
-        session = Session(NO_SESSION, context.arrived_ms)
+        session = Session(NO_SESSION, now_ms)
     else:
         size = sum(len(topic.partitions) for topic in request.topics)
-        session = sessions.open(size, context.arrived_ms)
+        session = sessions.open(size, now_ms)
     session.update(request, by_id)
     return session, True

@@ -18,19 +18,19 @@ from typing import Any, Final
 
 from runnel.broker.context import RequestContext, Services
 from runnel.broker.inspection import inspect, is_short
-from runnel.broker.partition import Partition
+from runnel.broker.partition import Appended, Partition
 from runnel.broker.security import Operation, Resource
-from runnel.broker.waiting import Parked
+from runnel.broker.waiting import Parked, Waiting
 from runnel.config.topic import LogConfig
 from runnel.errors import ErrorCode, RunnelError, WireError
 from runnel.metrics import PRODUCED_BATCHES, PRODUCED_BYTES, PRODUCED_RECORDS, Metrics
+from runnel.types import TopicId
 from runnel.wire.batch import HEADER_SIZE, compression_of
 from runnel.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 
@@ -41,6 +41,10 @@ FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_BY_ID: Final = 13
 _WRITE: Final = Operation.WRITE
 _TOPIC: Final = Resource.TOPIC
+# Kept here: a name that is imported is looked for at every call.
+_Response: Final = ProduceResponse
+_TopicResponse: Final = TopicProduceResponse
+_PartitionResponse: Final = PartitionProduceResponse
 
 Wait = tuple[Partition, int, PartitionProduceResponse]
 Answer = ProduceResponse | Parked[ProduceResponse] | None
@@ -55,12 +59,32 @@ def produce(
         from runnel.broker.handlers.transactional_produce import produce_in_transaction
 
         return produce_in_transaction(context, services, request)
-    if services.partitions.any_inspected:
+    if is_any_inspected(services, request):
         inspected, needs_worker = inspections(context, services, request)
         if needs_worker:
             own_records(request)
             return _inspect_then_append(context, services, request, inspected)
     return append_all(context, services, request, None)
+
+
+class Appending:
+    """What is the same for all partitions of a topic in a request."""
+
+    __slots__ = ("acks", "in_transaction", "may_wake", "topic", "verdicts")
+
+    def __init__(
+        self,
+        topic: str,
+        acks: int,
+        verdicts: Verdicts | None,
+        in_transaction: bool,
+        may_wake: bool,
+    ) -> None:
+        self.topic = topic
+        self.acks = acks
+        self.verdicts = verdicts
+        self.in_transaction = in_transaction
+        self.may_wake = may_wake
 
 
 def append_all(
@@ -73,29 +97,30 @@ def append_all(
     acks = request.acks
     waits: list[Wait] = []
     topics: list[TopicProduceResponse] = []
-    for topic in request.topic_data:
+    topic_data = request.topic_data
+    may_wake = context.may_wake and len(topic_data) == 1
+    for topic in topic_data:
         results: list[PartitionProduceResponse] = []
         refusal: RunnelError | None = None
+        name, topic_id = topic.name, topic.topic_id
         try:
-            name = _ensure_allowed(context, services, acks, topic)
+            name_there = _ensure_allowed(context, services, acks, name, topic_id)
         except RunnelError as error:
-            name, refusal = "", error
-        for data in topic.partition_data:
+            name_there, refusal = "", error
+        partition_data = topic.partition_data
+        appending = Appending(
+            name_there, acks, verdicts, in_transaction, may_wake and len(partition_data) == 1
+        )
+        for data in partition_data:
             try:
                 if refusal is not None:
                     raise refusal
-                results.append(
-                    _append(context, services, acks, name, data, waits, verdicts, in_transaction)
-                )
+                results.append(_append(context, services, appending, data, waits))
             except RunnelError as error:  # one partition's failure is its own
                 services.metrics.add_error(error.code)
-                results.append(_failed(context, name, data.index, error))
-        topics.append(
-            TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=results
-            )
-        )
-    response = ProduceResponse(responses=topics)
+                results.append(_failed(context, name_there, data.index, error))
+        topics.append(_TopicResponse(name=name, topic_id=topic_id, partition_responses=results))
+    response = _Response(responses=topics)
     if acks == NO_REPLY:
         _ensure_no_error(response)
         return None
@@ -105,12 +130,11 @@ def append_all(
 
 
 def _ensure_allowed(
-    context: RequestContext, services: Services, acks: int, topic: TopicProduceData
+    context: RequestContext, services: Services, acks: int, name: str, topic_id: TopicId
 ) -> str:
     """The topic's name, whichever way the request gave it."""
-    name = topic.name
     if context.api_version >= FIRST_VERSION_BY_ID:
-        name = services.partitions.name_of(topic.topic_id)
+        name = services.partitions.name_of(topic_id)
     if context.authorizer is not None and not context.may(_WRITE, _TOPIC, name):
         raise RunnelError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     if not -1 <= acks <= 1:
@@ -121,18 +145,16 @@ def _ensure_allowed(
 def _append(
     context: RequestContext,
     services: Services,
-    acks: int,
-    topic: str,
+    how: Appending,
     data: PartitionProduceData,
     waits: list[Wait],
-    verdicts: Verdicts | None,
-    in_transaction: bool,
 ) -> PartitionProduceResponse:
-    records = data.records
+    records, index = data.records, data.index
     if records is None or len(records) < HEADER_SIZE:
         raise RunnelError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
     assert type(records) is memoryview
-    partition = services.partitions.get(topic, data.index)
+    partition = services.partitions.get(how.topic, index)
+    acks, verdicts = how.acks, how.verdicts
     if verdicts is None:
         if context.api_version < FIRST_VERSION_WITH_ZSTD:
             ensure_codec(records)
@@ -142,13 +164,17 @@ def _append(
             )
     elif (refusal := verdicts.get(id(data))) is not None:
         raise refusal
-    base_offset, last_offset, append_time_ms = partition.append(records, acks, in_transaction)
+    base_offset, last_offset, append_time_ms = (
+        _append_and_wake(services.waiting, partition, records, how)
+        if how.may_wake
+        else partition.append(records, acks, how.in_transaction)
+    )
     slots = services.metrics.slots
     slots[PRODUCED_BATCHES] += 1
     slots[PRODUCED_RECORDS] += last_offset - base_offset + 1
     slots[PRODUCED_BYTES] += len(records)
-    result = PartitionProduceResponse(
-        index=data.index,
+    result = _PartitionResponse(
+        index=index,
         base_offset=base_offset,
         log_append_time_ms=append_time_ms,
         log_start_offset=partition.log.log_start_offset,
@@ -157,6 +183,17 @@ def _append(
         waits.append((partition, last_offset, result))
         services.flusher.request(partition)
     return result
+
+
+def _append_and_wake(
+    waiting: Waiting, partition: Partition, records: memoryview, how: Appending
+) -> Appended:
+    """It is all that the request does, so who waits for it need not wait for the rest of it."""
+    waiting.is_asked_soon = True
+    try:
+        return partition.append(records, how.acks, how.in_transaction)
+    finally:
+        waiting.wake_few()
 
 
 def ensure_codec(records: memoryview) -> None:
@@ -228,6 +265,15 @@ def _fail(metrics: Metrics, result: PartitionProduceResponse, code: ErrorCode, w
     result.error_code = code
     result.base_offset = -1
     result.error_message = why
+
+
+def is_any_inspected(services: Services, request: ProduceRequest) -> bool:
+    """Whether anything of the request may have to be looked into."""
+    inspected = services.partitions.inspected
+    for topic in request.topic_data:
+        if topic.name in inspected or topic.topic_id in inspected:
+            return True
+    return False
 
 
 def inspections(

@@ -20,6 +20,7 @@ from runnel.broker.handlers.produce import (
     append_all,
     ensure_codec,
     inspections,
+    is_any_inspected,
     look_into,
     own_records,
 )
@@ -49,7 +50,7 @@ def produce_in_transaction(
     context: RequestContext, services: Services, request: ProduceRequest
 ) -> Answer | Coroutine[Any, Any, Answer]:
     inspected: list[Inspected] = []
-    if services.partitions.any_inspected:
+    if is_any_inspected(services, request):
         inspected, needs_worker = inspections(context, services, request)
         if needs_worker:
             own_records(request)
