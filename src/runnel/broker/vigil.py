@@ -15,7 +15,7 @@ from typing import Final
 from runnel.broker.system import usable_cpus
 
 LATENCY_FILE: Final = "/dev/cpu_dma_latency"
-LASTS_S: Final = 1.0  # each beginning and each end wakes every processor, so it is not for moments
+LASTS_S: Final = 0.5  # each beginning and each end wakes every processor, so it is not for moments
 CPUS_MAX: Final = 8
 _AT_ONCE: Final = bytes(4)  # microseconds that waking may take, as the machine writes integers
 _log = logging.getLogger(__name__)

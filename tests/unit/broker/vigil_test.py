@@ -1,4 +1,4 @@
-"""Goal: processors are kept awake while somebody looks, and never longer than a second after.
+"""Goal: processors are kept awake while somebody looks, and not for long after.
 
 Method: a file of the test's own in place of the system's, a loop that keeps its timers.
 """
@@ -59,7 +59,7 @@ def vigil_on(loop: Loop) -> Vigil:
     return Vigil(given)
 
 
-def test_it_holds_the_file_from_the_beginning_until_a_second_after_the_end(file: Path) -> None:
+def test_it_holds_the_file_from_the_beginning_until_a_moment_after_the_end(file: Path) -> None:
     loop = Loop()
     vigil = vigil_on(loop)
     assert holders(file) == 0
