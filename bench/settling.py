@@ -13,7 +13,9 @@ from runnel.bench.usage import Usage
 LOOK_S = 0.25
 QUIET_CPU_S = 0.02  # of all brokers together in that time
 WAIT_S_MAX = 5.0
-LEFT_OVER_S = 1.0  # deleted files are removed after a second
+# Deleted files are removed after a second, and Runnel has let processors sleep again (vigil.py):
+# it may be stopped next, and who is stopped lets go of nothing.
+LEFT_OVER_S = 1.0
 
 
 def settle(targets: Sequence[Target]) -> float:

@@ -40,6 +40,9 @@ class File(Protocol):
     def write_at(self, position: int, data: Readable) -> int:
         """Bytes written, which may be fewer than given. Raises OSError."""
 
+    def write_on_loop(self, position: int, data: Readable) -> int:
+        """As `write_at`, for the loop: no worker gets the interpreter while little is written."""
+
     def read_at(self, position: int, size: int) -> bytes:
         """Fewer bytes than asked for only at the end of the file. Raises OSError."""
 

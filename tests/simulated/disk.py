@@ -69,6 +69,8 @@ class SimFile:
         node.modified_ms = self._disk.now_ms
         return len(data)
 
+    write_on_loop = write_at
+
     def read_at(self, position: int, size: int) -> bytes:
         return bytes(self._alive().cached[position : position + size])
 

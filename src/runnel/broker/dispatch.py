@@ -298,8 +298,9 @@ class Dispatch:
             except Exception:  # noqa: BLE001  # likewise: they are all woken in one go
                 self._failed(pending, route, correlation_id)
             else:
+                took_us = (_now_ns() - began_ns) // 1000  # settling handles what stands behind it
                 pending.settle(parts)
-                self._metrics.observe_us(route.times, (_now_ns() - began_ns) // 1000)
+                self._metrics.observe_us(route.times, took_us)
 
         parked.attempt = guarded
         pending.cancel = self._waiting.park(parked, answer)

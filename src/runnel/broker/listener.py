@@ -280,6 +280,7 @@ class Listeners:
         self._broker = broker
         self._sendfile = sendfile
         self._listeners: list[Listener] = []
+        self._polling: BusyPolling | None = None
 
     def bind(self) -> tuple[Endpoint, ...]:
         """Take the addresses; returns what clients are to be told. Raises OSError."""
@@ -287,6 +288,7 @@ class Listeners:
         loop = asyncio.get_running_loop()
         settings = broker.settings
         polling = BusyPolling(loop, settings.busy_poll_us, is_awake=settings.busy_poll_awake)
+        self._polling = polling
         advertised: list[Endpoint] = []
         for endpoint, told in zip(
             broker.settings.listeners, broker.settings.advertised_listeners, strict=True
@@ -320,3 +322,5 @@ class Listeners:
     def close(self) -> None:
         for listener in self._listeners:
             listener.close()
+        if self._polling is not None:
+            self._polling.close()

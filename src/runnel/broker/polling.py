@@ -99,6 +99,12 @@ class BusyPolling:
         elif who is self._other:
             self._other = None
 
+    def close(self) -> None:
+        """With the broker, after its connections."""
+        self._trust = 0  # so that what is due once more does nothing
+        if self._vigil is not None:
+            self._vigil.close()
+
     def _poll(self) -> None:
         """With a callback that is due the loop does not sleep when it asks for events."""
         now_s = time.monotonic()
@@ -107,8 +113,10 @@ class BusyPolling:
             self._at_s = now_s
         if self._trust >= TRUSTED and now_s - self._at_s <= self._for_s:
             _let_others_run()
-            self._look_at_both()
-            self._loop.call_soon(self._poll)
+            try:
+                self._look_at_both()
+            finally:  # also if reading failed; and not before it, or what it wants done soon waits
+                self._loop.call_soon(self._poll)
         else:
             self._is_polling = False
             if self._vigil is not None:

@@ -12,11 +12,9 @@ import logging
 import os
 from typing import Final
 
-from runnel.broker.system import usable_cpus
-
 LATENCY_FILE: Final = "/dev/cpu_dma_latency"
 LASTS_S: Final = 0.5  # each beginning and each end wakes every processor, so it is not for moments
-CPUS_MAX: Final = 8
+CPUS_MAX: Final = 8  # of the machine, not those that we may use: all of them stay awake
 _AT_ONCE: Final = bytes(4)  # microseconds that waking may take, as the machine writes integers
 _log = logging.getLogger(__name__)
 
@@ -28,7 +26,7 @@ class Vigil:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._is_possible = usable_cpus() <= CPUS_MAX
+        self._is_possible = _all_cpus() <= CPUS_MAX
         self._fd = -1
         self._ending: asyncio.TimerHandle | None = None
 
@@ -57,7 +55,19 @@ class Vigil:
         self._ending = None
         self._close()
 
+    def close(self) -> None:
+        """At once, and for good: nobody is on the loop any more who would end it."""
+        self._is_possible = False
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        self._close()
+
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _all_cpus() -> int:
+    return os.cpu_count() or 1

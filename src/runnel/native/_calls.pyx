@@ -3,7 +3,8 @@
 
 Python's own take a hundred times as many instructions as they need to reach the kernel, and each
 lets go of the interpreter: a worker that takes it then keeps the loop waiting. What is small is
-over before another thread would have begun, so only what is large lets go.
+over before another thread would have begun, so only what is large lets go. They are for the loop
+alone: a file may keep who writes waiting, and in a worker that shall be nobody else's matter.
 """
 
 from cpython.buffer cimport (
@@ -82,7 +83,7 @@ def send_at_once(int fd, data):
         PyBuffer_Release(&held)
 
 
-def write_at(int fd, data, long position):
+def write_on_loop(int fd, data, long position):
     cdef Py_buffer held
     cdef ssize_t count
     PyObject_GetBuffer(data, &held, PyBUF_SIMPLE)

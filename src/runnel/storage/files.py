@@ -28,7 +28,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 AHEAD_FACTOR, AHEAD_BYTES_MAX = 4, 4 << 20  # of a warming: who reads on finds the next in memory
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # missing if Python was built on an old system
 _ONE_BYTE: Final = [bytearray(1)]
-_write_at: Final = calls.write_at
+_write_on_loop: Final = calls.write_on_loop
 
 
 class OsFile:
@@ -45,7 +45,10 @@ class OsFile:
         return self._fd
 
     def write_at(self, position: int, data: Readable) -> int:
-        return _write_at(self._fd, data, position)
+        return os.pwrite(self._fd, data, position)
+
+    def write_on_loop(self, position: int, data: Readable) -> int:
+        return _write_on_loop(self._fd, data, position)
 
     def read_at(self, position: int, size: int) -> bytes:
         data = os.pread(self._fd, size, position)

@@ -241,7 +241,7 @@ class Segment:
         file = self._file
         if file is None:
             file = self.file
-        written = file.write_at(position, raw)
+        written = file.write_on_loop(position, raw)
         if written != size:
             write_all(file, position + written, memoryview(raw)[written:])
         self.note(position, last_offset, max_timestamp)

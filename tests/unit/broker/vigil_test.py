@@ -3,6 +3,7 @@
 Method: a file of the test's own in place of the system's, a loop that keeps its timers.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "cpu_dma_latency"
     path.touch()
     monkeypatch.setattr(vigil_module, "LATENCY_FILE", str(path))
-    monkeypatch.setattr(vigil_module, "usable_cpus", lambda: 2)
+    monkeypatch.setattr(vigil_module, "_all_cpus", lambda: 2)
     return path
 
 
@@ -104,7 +105,35 @@ def test_where_it_is_not_allowed_nothing_happens(file: Path) -> None:
 def test_many_processors_are_not_kept_awake_for_one_client(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vigil_module, "usable_cpus", lambda: CPUS_MAX + 1)
+    monkeypatch.setattr(vigil_module, "_all_cpus", lambda: CPUS_MAX + 1)
     vigil = vigil_on(Loop())
+    vigil.begin()
+    assert holders(file) == 0
+
+
+def test_processors_that_we_may_not_use_count_too(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file keeps all of the machine's awake, however few a container has."""
+    monkeypatch.undo()
+    monkeypatch.setattr(vigil_module, "LATENCY_FILE", str(file))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1}, raising=False)
+    vigil = vigil_on(Loop())
+    vigil.begin()
+    assert holders(file) == 0
+
+
+@pytest.mark.parametrize("is_ending", [False, True])
+def test_who_closes_it_leaves_no_file_and_no_timer(file: Path, is_ending: bool) -> None:
+    """A loop that has ended calls nobody, and the process may go on without its broker."""
+    loop = Loop()
+    vigil = vigil_on(loop)
+    vigil.begin()
+    if is_ending:
+        vigil.end()
+    vigil.close()
+    assert holders(file) == 0
+    assert not [timer for timer in loop.timers if timer.callback is not None]
     vigil.begin()
     assert holders(file) == 0

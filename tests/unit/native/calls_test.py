@@ -24,7 +24,7 @@ def made(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401  # a module, or
     if request.param == "compiled":
         return load("_calls")
     return SimpleNamespace(
-        receive=calls._receive, send_at_once=calls._send_at_once, write_at=os.pwrite
+        receive=calls._receive, send_at_once=calls._send_at_once, write_on_loop=os.pwrite
     )
 
 
@@ -92,7 +92,7 @@ def test_a_descriptor_that_is_none_is_an_error(made: Any) -> None:  # noqa: ANN4
     for call, given in (
         (made.receive, (room,)),
         (made.send_at_once, (b"x",)),
-        (made.write_at, (b"x", 0)),
+        (made.write_on_loop, (b"x", 0)),
     ):
         with pytest.raises(OSError, match="Bad file descriptor"):
             call(-1, *given)
@@ -103,15 +103,15 @@ def test_bytes_are_written_where_they_belong(made: Any, tmp_path: Path, size: in
     path = tmp_path / "file"
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
     try:
-        assert made.write_at(fd, b"y" * size, 5) == size
-        assert made.write_at(fd, memoryview(b"ab"), 0) == 2
+        assert made.write_on_loop(fd, b"y" * size, 5) == size
+        assert made.write_on_loop(fd, memoryview(b"ab"), 0) == 2
     finally:
         os.close(fd)
     assert path.read_bytes() == b"ab\0\0\0" + b"y" * size
     fd = os.open(path, os.O_RDONLY)
     try:
         with pytest.raises(OSError, match="Bad file descriptor"):
-            made.write_at(fd, b"x", 0)
+            made.write_on_loop(fd, b"x", 0)
     finally:
         os.close(fd)
 
