@@ -3,10 +3,10 @@
 A partition that moves (its high watermark, flushed offset or leadership) says so with `moved`.
 Waking is put off to the end of the loop's current round, so that fifty appends of one request
 make a parked fetch plan once and not fifty times. If few wait, they are woken sooner: right after
-the append of one partition, or before the replies of those who moved something leave. A record then
-reaches its consumer before its producer hears of it, which costs the one little and spares the other
-a system call and a round. Whoever wakes plans anew: nothing that was read before the wait is sent
-after it.
+the append of one partition, or before the replies of those who moved something leave. A record
+then reaches its consumer before its producer hears of it, which costs the one little and spares the
+other a system call and a round. Whoever wakes plans anew: nothing that was read before the wait is
+sent after it.
 
 Deadlines are rounded up to ticks, at most a sixth of the wait, and share a timer: a hundred idle
 consumers then come back in a few rounds of the loop, and cost a fraction of a hundred wake-ups.

@@ -4,9 +4,11 @@ Method: a SocketTransport on one end of a socket pair, files that fail or end to
 """
 
 import asyncio
+import contextlib
 import gc
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from struct import pack
 from typing import Any
 
 import pytest
@@ -147,6 +149,65 @@ def test_a_socket_that_took_a_part_is_asked_again_when_it_can_take_more(
         assert received == data + b"end"
 
     on_socket(counted, test)
+
+
+def fill(ours: socket.socket) -> int:
+    """Until it takes not even one byte more."""
+    filled = 0
+    for size in (1 << 16, 1):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                filled += ours.send(b"x" * size)
+    return filled
+
+
+@pytest.mark.parametrize("left_bytes", [0, 4])
+def test_a_reply_that_finds_the_socket_full_comes_whole_and_once(
+    pair: tuple[socket.socket, socket.socket], left_bytes: int
+) -> None:
+    """`left_bytes`: of another one, which waits before it."""
+    ours, theirs = pair
+    theirs.setblocking(False)
+    reply = bytes(range(100))
+
+    async def test(transport: SocketTransport) -> None:
+        filled = fill(ours)
+        if left_bytes:
+            assert transport.send([bytearray(left_bytes)]) == left_bytes
+        assert transport.send([bytearray(reply)]) == left_bytes + len(reply)
+        received = b""
+        while transport._unsent:
+            with contextlib.suppress(BlockingIOError):
+                received += theirs.recv(1 << 20)
+            await asyncio.sleep(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                received += theirs.recv(1 << 20)
+        assert received[filled:] == bytes(left_bytes) + reply
+        assert transport._unsent_bytes == 0
+
+    on_socket(ours, test)
+
+
+def test_who_has_nothing_to_read_after_all_is_served_on(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    """It may have been read meanwhile: two look at a socket while the loop is kept awake."""
+    ours, theirs = pair
+    frame = pack(">ihhi", 8, 0, 0, 0)
+
+    async def test(transport: SocketTransport) -> None:
+        for _ in range(2):
+            transport.on_readable()
+            assert transport.fd == ours.fileno() >= 0
+            theirs.sendall(frame)
+            transport.on_readable()
+            assert theirs.recv(100) == frame[4:]
+        theirs.shutdown(socket.SHUT_WR)
+        transport.on_readable()
+        assert transport.fd == -1, "that is the end, and not the same"
+
+    on_socket(ours, test)
 
 
 def test_a_connection_that_is_closed_leaves_no_cycle_behind() -> None:
