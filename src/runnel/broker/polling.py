@@ -92,6 +92,11 @@ class BusyPolling:
         self._at_s = now_s
         self._was_handled = False
 
+    def sends_much(self, who: Pollable) -> None:
+        """It is sent slices of files, which takes longer than it is worth to look."""
+        if who is self._who or who is self._other:
+            self._trust = 0
+
     def forget(self, who: Pollable) -> None:
         """It is closed."""
         if who is self._who:

@@ -255,6 +255,7 @@ class SocketTransport(Pollable):
 
     def _send_slice(self, part: FileSlice, size: int) -> int:
         position = part.position + self._slice_sent
+        self._polling.sends_much(self)
         if self._is_sent_by_kernel(part):
             sent = os.sendfile(self.fd, part.file.fileno(), position, size)
         else:

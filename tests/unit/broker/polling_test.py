@@ -86,6 +86,22 @@ def test_large_requests_let_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not bench.is_awake
 
 
+def test_whoever_is_sent_files_lets_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its requests are small and follow closely, but what it asks for is megabytes."""
+    bench = Bench(monkeypatch)
+    bench.requests(1 + TRUSTED)
+    assert bench.is_awake
+    bench.polling.sends_much(bench.clients[2])
+    assert bench.is_awake, "somebody else"
+    bench.polling.sends_much(bench.clients[0])
+    bench.loop.turn()
+    assert not bench.is_awake
+    for _ in range(100):
+        bench.requests(1)
+        bench.polling.sends_much(bench.clients[0])
+    assert not bench.is_awake
+
+
 def test_many_clients_let_it_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch)
     for number in range(100):

@@ -18,10 +18,11 @@ from runnel.broker.connection import Connection, Part
 from runnel.broker.courtesy import Courtesy
 from runnel.broker.polling import BusyPolling
 from runnel.broker.system import SystemClock, ThreadWorkers
-from runnel.broker.transport import COPY_CHUNK_BYTES, SocketTransport
+from runnel.broker.transport import COPIED_SLICE_BYTES_MAX, COPY_CHUNK_BYTES, SocketTransport
 from runnel.broker.warming import Warming
 from runnel.metrics import Metrics
 from runnel.types import FileSlice
+from runnel.wire.hot import COMPILED
 
 
 class Records:
@@ -116,6 +117,24 @@ def test_small_slices_are_copied_only_so_far(pair: tuple[socket.socket, socket.s
         transport._wait_to_write()  # the socket takes nothing now
         assert transport.send(parts) == count * size
         assert records.reads <= COPY_CHUNK_BYTES // size
+
+    on_socket(ours, test)
+
+
+@pytest.mark.skipif(COMPILED, reason="what compiled code calls cannot be replaced")
+def test_slices_of_files_are_no_reason_to_look_for_requests(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    ours, _ = pair
+    told: list[object] = []
+    monkeypatch.setattr(BusyPolling, "sends_much", lambda _polling, who: told.append(who))
+
+    async def test(transport: SocketTransport) -> None:
+        transport.send([slice_of(Records(bytes(1024)), 1024)])
+        assert told == [], "it was copied, and left with its header"
+        size = 2 * COPIED_SLICE_BYTES_MAX
+        transport.send([slice_of(Records(bytes(size)), size)])
+        assert told == [transport]
 
     on_socket(ours, test)
 
