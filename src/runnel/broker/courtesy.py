@@ -12,6 +12,7 @@ from runnel.metrics import PRODUCED_BYTES, Metrics
 from runnel.ports import Clock
 
 TURN_BYTES_MAX: Final = 1024 * 1024
+QUIET_TURN_BYTES_MAX: Final = 4 * 1024 * 1024
 GENTLE_TURN_BYTES_MAX: Final = 32 * 1024
 COLD_BYTES_MAX: Final = 1024 * 1024
 COLD_BYTES_MIN: Final = 128 * 1024
@@ -41,6 +42,14 @@ class Courtesy:
         self._until_ms = 0
         self._produced_bytes = 0
         self._bytes_per_ms = 0
+
+    def warm_turn_bytes(self) -> int:
+        """How much of what is in memory one connection may send before everybody else has a turn.
+
+        More of it at once fills the socket, so that segments leave when its reader acknowledges
+        others, and not each by itself (ADR 59).
+        """
+        return TURN_BYTES_MAX if self.is_due() else QUIET_TURN_BYTES_MAX
 
     def turn_bytes(self) -> int:
         """How much of what was cold one connection may send before everybody else has a turn."""

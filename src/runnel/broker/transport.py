@@ -170,7 +170,7 @@ class SocketTransport(Pollable):
     def _write(self) -> None:
         """A socket that takes less than it is offered is full: to ask again would only fail."""
         unsent = self._unsent
-        turn_bytes = self._courtesy.turn_bytes() if self._sends_cold else TURN_BYTES_MAX
+        turn_bytes = self._turn_bytes()
         crumb_bytes = turn_bytes >> 4  # what is left of a turn after a batch is not worth a call
         try:
             while unsent and turn_bytes > crumb_bytes:
@@ -206,6 +206,11 @@ class SocketTransport(Pollable):
         else:
             self._sends_cold = False
             self._wait_no_more()
+
+    def _turn_bytes(self) -> int:
+        if self._sends_cold:
+            return self._courtesy.turn_bytes()
+        return self._courtesy.warm_turn_bytes() if self._sendfile else TURN_BYTES_MAX
 
     def _offered_bytes(self, part: FileSlice, turn_bytes: int) -> int:
         """How much of the slice the socket is given now; 0 if it must come from the disk first."""

@@ -1,6 +1,12 @@
 """Readers give way while somebody produces, and for no longer than it takes to know of it."""
 
-from runnel.broker.courtesy import LATELY_MS, LOOK_EVERY_MS, Courtesy
+from runnel.broker.courtesy import (
+    LATELY_MS,
+    LOOK_EVERY_MS,
+    QUIET_TURN_BYTES_MAX,
+    TURN_BYTES_MAX,
+    Courtesy,
+)
 from runnel.metrics import PRODUCED_BYTES, Metrics
 from tests.support.stores import ManualClock
 
@@ -36,3 +42,12 @@ def test_who_goes_on_producing_is_given_way_from_the_first_look() -> None:
         assert courtesy.is_due()
         clock.advance(LOOK_EVERY_MS)
     assert courtesy.is_due(), "within the second after the last look that saw it"
+
+
+def test_much_is_sent_at_once_only_while_nobody_produces() -> None:
+    clock, metrics = ManualClock(), Metrics()
+    courtesy = Courtesy(clock, metrics)
+    assert courtesy.warm_turn_bytes() == QUIET_TURN_BYTES_MAX
+    clock.advance(LOOK_EVERY_MS)
+    metrics.slots[PRODUCED_BYTES] += 1
+    assert courtesy.warm_turn_bytes() == TURN_BYTES_MAX
