@@ -210,7 +210,9 @@ class SocketTransport(Pollable):
     def _turn_bytes(self) -> int:
         if self._sends_cold:
             return self._courtesy.turn_bytes()
-        return self._courtesy.warm_turn_bytes() if self._sendfile else TURN_BYTES_MAX
+        if self._unsent_bytes > TURN_BYTES_MAX and self._sendfile:
+            return self._courtesy.warm_turn_bytes()
+        return TURN_BYTES_MAX
 
     def _offered_bytes(self, part: FileSlice, turn_bytes: int) -> int:
         """How much of the slice the socket is given now; 0 if it must come from the disk first."""
