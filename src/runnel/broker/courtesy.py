@@ -3,7 +3,8 @@
 Sending a megabyte of file takes the loop, and the processor under it, for as long as dozens of
 small requests. While anybody produces, what was cold leaves in small pieces, and is brought from
 the disk no faster than a reader needs who wants to catch up with the producers. Readers of what was
-just written are as fast as ever: they are few bytes behind, and it was produced for them.
+just written are as fast as ever: they are few bytes behind, and it was produced for them. While
+nobody produces, what is in memory leaves in larger turns than else.
 """
 
 from typing import Final
@@ -51,7 +52,7 @@ class Courtesy:
         """
         return TURN_BYTES_MAX if self.is_due() else QUIET_TURN_BYTES_MAX
 
-    def turn_bytes(self) -> int:
+    def cold_turn_bytes(self) -> int:
         """How much of what was cold one connection may send before everybody else has a turn."""
         return GENTLE_TURN_BYTES_MAX if self.is_due() else TURN_BYTES_MAX
 

@@ -209,7 +209,7 @@ class SocketTransport(Pollable):
 
     def _turn_bytes(self) -> int:
         if self._sends_cold:
-            return self._courtesy.turn_bytes()
+            return self._courtesy.cold_turn_bytes()
         if self._unsent_bytes > TURN_BYTES_MAX and self._sendfile:
             return self._courtesy.warm_turn_bytes()
         return TURN_BYTES_MAX

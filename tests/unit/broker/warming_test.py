@@ -353,14 +353,14 @@ def test_readers_give_way_to_producers(bytes_per_ms: int, at_once_bytes: int) ->
         desk.workers.go_on.set()
         desk.clock.advance(LOOK_EVERY_MS)
         desk.metrics.slots[PRODUCED_BYTES] += bytes_per_ms * LOOK_EVERY_MS
-        assert desk.warming.courtesy.turn_bytes() == GENTLE_TURN_BYTES_MAX
+        assert desk.warming.courtesy.cold_turn_bytes() == GENTLE_TURN_BYTES_MAX
         transport.send([file.slice()])
         await receive(theirs, len(file.data))
         assert {len(warmed) for warmed in file.warmings[:-1]} <= {at_once_bytes}
         assert not file.reads_ahead
         desk.clock.advance(10 * LOOK_EVERY_MS)
         desk.clock.advance(LOOK_EVERY_MS)
-        assert desk.warming.courtesy.turn_bytes() == TURN_BYTES_MAX, "they have stopped"
+        assert desk.warming.courtesy.cold_turn_bytes() == TURN_BYTES_MAX, "they have stopped"
 
     at_desk(test)
 
