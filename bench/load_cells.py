@@ -50,7 +50,8 @@ def _client_produce(name: str, what: ClientLoad, part: int = 1) -> Cell:
     )
 
 
-def _fetch_warm(name: str, consumers: int) -> Cell:
+def _fetch_warm(name: str, consumers: int, *, is_buffer_fixed: bool = True) -> Cell:
+    receive_buffer_bytes = load.CONSUMER_BUFFER_BYTES if is_buffer_fixed else None
     return megabytes_cell(
         name,
         lambda target, scale: load.fetch(
@@ -59,7 +60,9 @@ def _fetch_warm(name: str, consumers: int) -> Cell:
             megabytes=scale.megabytes,
             seconds=scale.seconds,
             pid=target.pid,
+            receive_buffer_bytes=receive_buffer_bytes,
         ),
+        is_quick=is_buffer_fixed,
     )
 
 
@@ -144,6 +147,8 @@ LOAD_CELLS: tuple[Cell, ...] = (
     _requests("50 small partitions per request", FIFTY_PARTITIONS),
     _fetch_warm("fetch, 1 consumer, warm", 1),
     _fetch_warm("fetch, 16 consumers, warm", 16),
+    _fetch_warm("fetch, 1 consumer, warm, buffer left to the kernel", 1, is_buffer_fixed=False),
+    _fetch_warm("fetch, 16 consumers, warm, buffer left to the kernel", 16, is_buffer_fixed=False),
     _fetch_cold("fetch, 1 consumer, cold", 1),
     _fetch_cold("fetch, 16 consumers, cold", 16),
     _both(),

@@ -3,8 +3,9 @@
 BBR, which some systems have by default, spaces packets by timers and by what it believes the peer
 can take. Over the loopback that measures BBR: a bare sink took as little as 1.3 GB/s of one
 connection, less than a broker that writes it down. Both brokers get the same connections; what they
-send is paced or not as they have it themselves (Runnel: ADR 11). Other machines are reached as the
-system has it.
+send is paced or not as they have it themselves (Runnel: ADR 11). A consumer's receive buffer may be
+of a fixed size, which on one machine is faster and steadier than one that the kernel lets grow
+(ADR 60). Other machines are reached as the system has it.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from runnel.client.raw import Address
 UNPACED = b"cubic"
 
 
-def connected(address: Address) -> socket.socket:
+def connected(address: Address, receive_buffer_bytes: int | None = None) -> socket.socket:
     """A blocking socket that sends small requests at once. Raises OSError."""
     found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     family, kind, protocol, _, place = found[0]
@@ -26,6 +27,8 @@ def connected(address: Address) -> socket.socket:
         sock = socket.socket(family, kind, protocol)
         try:
             _unpace(sock)
+            if receive_buffer_bytes is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
             sock.connect(place)
         except OSError:
             sock.close()

@@ -30,6 +30,7 @@ PARTITIONS = 4
 BATCHES_IN_FLIGHT = 5  # as clients have by default
 FETCHES_IN_FLIGHT = 2
 FETCH_MAX_BYTES = 1024 * 1024
+CONSUMER_BUFFER_BYTES = 512 * 1024  # with which consumers of either broker are fastest (ADR 60)
 
 
 class Load(NamedTuple):
@@ -165,8 +166,12 @@ def fetch(
     megabytes: int,
     seconds: float,
     pid: int | None = None,
+    receive_buffer_bytes: int | None = CONSUMER_BUFFER_BYTES,
 ) -> Result:
-    """Read what was just written, from the page cache, over and over."""
+    """Read what was just written, from the page cache, over and over.
+
+    `receive_buffer_bytes`: of each consumer's socket; None leaves it to the kernel.
+    """
     batch = LARGE.batch()
     with (
         WireClient(address) as client,
@@ -176,7 +181,12 @@ def fetch(
         fill(client, address, topic, batch, per_partition * PARTITIONS)
         requests = fetch_chunks(client, topic, batch, per_partition)
         pipelines = [
-            fetching(address, batch, until(seconds, spread(requests, number, consumers)))
+            fetching(
+                address,
+                batch,
+                until(seconds, spread(requests, number, consumers)),
+                receive_buffer_bytes,
+            )
             for number in range(consumers)
         ]
         return measure(pipelines, len(batch.data) * PARTITIONS, pid)
@@ -192,9 +202,14 @@ def fetch_chunks(client: WireClient, topic: Topic, batch: Batch, per_partition: 
     return chunks
 
 
-def fetching(address: Address, batch: Batch, chunks: Iterable[Chunk | None]) -> Pipeline:
+def fetching(
+    address: Address,
+    batch: Batch,
+    chunks: Iterable[Chunk | None],
+    receive_buffer_bytes: int | None = CONSUMER_BUFFER_BYTES,
+) -> Pipeline:
     replies = FetchReplies(len(batch.data) * PARTITIONS)
-    return Pipeline(address, chunks, replies, FETCHES_IN_FLIGHT)
+    return Pipeline(address, chunks, replies, FETCHES_IN_FLIGHT, receive_buffer_bytes)
 
 
 def measure(pipelines: Sequence[Pipeline], request_bytes: int, pid: int | None) -> Result:

@@ -111,8 +111,9 @@ class Pipeline:
         chunks: Iterable[Chunk | None],
         replies: Replies,
         window: int,
+        receive_buffer_bytes: int | None = None,
     ) -> None:
-        self.sock = connected(address)
+        self.sock = connected(address, receive_buffer_bytes)
         self.sock.setblocking(False)
         self.replies = replies
         self.done_count = 0
