@@ -30,7 +30,7 @@ PARTITIONS = 4
 BATCHES_IN_FLIGHT = 5  # as clients have by default
 FETCHES_IN_FLIGHT = 2
 FETCH_MAX_BYTES = 1024 * 1024
-CONSUMER_BUFFER_BYTES = 512 * 1024  # with which consumers of either broker are fastest (ADR 60)
+CONSUMER_BUFFER_BYTES = 512 * 1024  # the steadiest, and as fast as any for either broker (ADR 60)
 
 
 class Load(NamedTuple):
